@@ -1,0 +1,33 @@
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test check bench clean
+
+demo: .venv/core
+	$(BIN)/python -m sfumato.demo demo
+
+test: .venv/dev
+	$(BIN)/pytest -n auto
+
+check: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Needs the benchmark data: SFUMATO_DATA=<folder> make bench
+bench: .venv/dev
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+.venv/core: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(INSTALL) -e .
+	touch $@
+
+.venv/dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(INSTALL) -e '.[dev,neural]'
+	touch $@ .venv/core
+
+clean:
+	rm -rf .venv demo

@@ -1,0 +1,1 @@
+"""Statistics of private rows, each with the bound that it obeys."""

@@ -1,0 +1,1 @@
+"""The privacy engine: budget, accounting, noise, ledger, releases."""

@@ -1,0 +1,286 @@
+"""The schema: what the owner declares about the data, in public and in advance.
+
+Nothing here ever reads a private value. Bounds and categories are inputs to the privacy argument:
+taken from the data they would leak it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from sfumato.errors import SfumatoError
+
+Value = str | int | float | bool
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Numeric(_Declared):
+    """A number between public bounds; values outside are clamped."""
+
+    low: float
+    high: float
+    integer: bool = False
+    bins: int | None = Field(None, ge=1, description="how many equal cells to count in")
+    nullable: bool = False
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Numeric:
+        if not (abs(self.low) < 1e300 and abs(self.high) < 1e300):
+            raise ValueError("low and high must be finite numbers")
+        if self.integer and (self.low % 1 or self.high % 1):
+            raise ValueError("low and high of an integer column must be whole numbers")
+        if not (self.low <= self.high if self.integer else self.low < self.high):
+            raise ValueError(f"low ({self.low:g}) must be below high ({self.high:g})")
+        return self
+
+
+class Categorical(_Declared):
+    """One of the listed values; `other` adds a cell for values not listed."""
+
+    values: Annotated[tuple[Value, ...], Field(min_length=1, strict=False)]
+    other: bool = False
+    nullable: bool = False
+
+    @model_validator(mode="after")
+    def _values_differ(self) -> Categorical:
+        counts = Counter(canonical_text(value) for value in self.values)
+        twice = [text for text, count in counts.items() if count > 1]
+        if twice:
+            raise ValueError(f"the value {twice[0]!r} is listed twice")
+        return self
+
+
+class Boolean(_Declared):
+    """True or false."""
+
+    nullable: bool = False
+
+
+class Datetime(_Declared):
+    """A moment between public bounds, counted in whole units; values outside are clamped."""
+
+    low: datetime
+    high: datetime
+    unit: Literal["day", "hour", "minute", "second"] = "day"
+    bins: int | None = Field(None, ge=1, description="how many equal cells to count in")
+    nullable: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _dates_are_midnights(cls, given: Any) -> Any:
+        if isinstance(given, Mapping):
+            return {key: _naive_datetime(value) for key, value in given.items()}
+        return given
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Datetime:
+        if self.low > self.high:
+            raise ValueError(f"low ({self.low}) must not lie after high ({self.high})")
+        return self
+
+
+class Identifier(_Declared):
+    """A name or number of a row: never modelled, numbered anew in the synthetic data.
+
+    With `unit`, it names the person (or other unit of privacy) that a row belongs to.
+    """
+
+    unit: bool = False
+
+
+class Images(_Declared):
+    """An image set: the size of all images and the class labels; no classes means no labels."""
+
+    height: int = Field(ge=1, le=1024)
+    width: int = Field(ge=1, le=1024)
+    channels: Literal[1, 3] = 1
+    classes: Annotated[tuple[Value, ...], Field(strict=False)] = ()
+
+
+Column = Numeric | Categorical | Boolean | Datetime | Identifier
+
+_KINDS: dict[str, tuple[type[Column], dict[str, Any]]] = {
+    "numeric": (Numeric, {"integer": False}),
+    "integer": (Numeric, {"integer": True}),
+    "categorical": (Categorical, {}),
+    "boolean": (Boolean, {}),
+    "datetime": (Datetime, {}),
+    "identifier": (Identifier, {}),
+}
+
+
+class Schema(_Declared):
+    """The public description of a table (`columns`) or of an image set (`images`).
+
+    >>> schema = Schema(columns={"age": Numeric(low=17, high=90, integer=True)})
+    >>> print(schema.to_toml())
+    [columns.age]
+    kind = "integer"
+    low = 17
+    high = 90
+    <BLANKLINE>
+    """
+
+    columns: dict[str, Column] = Field(default_factory=dict)
+    images: Images | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Schema:
+        if bool(self.columns) == (self.images is not None):
+            raise ValueError("a schema has either columns (a table) or images (an image set)")
+        units = [n for n, c in self.columns.items() if isinstance(c, Identifier) and c.unit]
+        if len(units) > 1:
+            raise ValueError(f"only one identifier can be the unit of privacy, not {units}")
+        if self.columns and all(isinstance(c, Identifier) for c in self.columns.values()):
+            raise ValueError("identifiers are never modelled: declare at least one other column")
+        return self
+
+    @property
+    def modelled(self) -> dict[str, Column]:
+        """The columns that a synthesizer learns: all but identifiers."""
+        return {n: c for n, c in self.columns.items() if not isinstance(c, Identifier)}
+
+    @property
+    def unit_column(self) -> str | None:
+        """The identifier that names the unit of privacy, if one is declared."""
+        for name, column in self.columns.items():
+            if isinstance(column, Identifier) and column.unit:
+                return name
+        return None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a TOML file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SfumatoError(f"cannot read the schema {path}: {error}") from None
+        return cls.from_toml(text, str(path))
+
+    @classmethod
+    def from_toml(cls, text: str, origin: str = "schema") -> Schema:
+        """Parse TOML; errors name the origin, the column and the fix."""
+        try:
+            tables = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise SfumatoError(f"{origin} is not valid TOML: {error}") from None
+        unknown = sorted(set(tables) - {"columns", "images"})
+        if unknown:
+            raise SfumatoError(f"{origin}: unknown section [{unknown[0]}]; use columns or images")
+        columns = {
+            name: _column(f"{origin}, column '{name}'", declared)
+            for name, declared in _table(tables.get("columns", {}), origin).items()
+        }
+        images = None
+        if "images" in tables:
+            with_place = f"{origin}, [images]"
+            images = _validated(with_place, Images, _table(tables["images"], with_place))
+        return _validated(origin, cls, {"columns": columns, "images": images})
+
+    def to_toml(self) -> str:
+        """Write the schema as it stands on disk."""
+        sections = []
+        if self.images:
+            sections.append(_section("images", self.images.model_dump(exclude_defaults=True)))
+        for name, column in self.columns.items():
+            kind = next(
+                key
+                for key, (model, fixed) in _KINDS.items()
+                if type(column) is model and all(getattr(column, f) == v for f, v in fixed.items())
+            )
+            fields = column.model_dump(exclude_defaults=True, exclude={"integer"})
+            if kind == "integer":
+                fields |= {"low": int(fields["low"]), "high": int(fields["high"])}
+            sections.append(_section(f"columns.{toml_key(name)}", {"kind": kind} | fields))
+        return "\n".join(sections)
+
+
+def canonical_text(value: Value) -> str:
+    """Give the text by which a category is recognised, however a file spells it.
+
+    >>> [canonical_text(v) for v in (1, 1.0, True, " yes ")]
+    ['1', '1', 'true', 'yes']
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _naive_datetime(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+    return datetime(value.year, value.month, value.day) if isinstance(value, date) else value
+
+
+def _table(value: Any, place: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise SfumatoError(f"{place}: expected a table of settings, got {value!r}")
+    return value
+
+
+def _column(place: str, declared: Any) -> Column:
+    fields = dict(_table(declared, place))
+    kind = fields.pop("kind", None)
+    if kind not in _KINDS:
+        raise SfumatoError(f"{place}: kind must be one of {', '.join(_KINDS)}, got {kind!r}")
+    model, fixed = _KINDS[kind]
+    if "integer" in fields:
+        raise SfumatoError(f'{place}: write kind = "integer" instead of integer = …')
+    return _validated(place, model, fields | fixed)
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def _validated(place: str, model: type[_Model], fields: dict[str, Any]) -> _Model:
+    try:
+        return model(**fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][:1])
+        what = first["msg"].removeprefix("Value error, ")
+        hint = {
+            "missing": "is missing: fill it in (from public knowledge, not from the data)",
+            "extra_forbidden": "is not a setting of this kind",
+        }.get(first["type"], what[:1].lower() + what[1:])
+        raise SfumatoError(f"{place}: {where + ' ' if where else ''}{hint}") from None
+
+
+def toml_key(name: str) -> str:
+    """Spell a column name as TOML wants it, quoted where needed."""
+    plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if plain else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c >= " " else f"\\u{ord(c):04x}" for c in escaped) + '"'
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, datetime):
+        return value.date().isoformat() if value.time() == value.min.time() else value.isoformat()
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(_literal(item) for item in value) + "]"
+    return repr(value)
+
+
+def _section(title: str, fields: dict[str, Any]) -> str:
+    lines = [f"{key} = {_literal(value)}" for key, value in fields.items() if value is not None]
+    return "\n".join([f"[{title}]", *lines, ""])

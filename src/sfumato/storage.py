@@ -1,0 +1,55 @@
+"""Files that are whole or absent, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from sfumato.errors import SfumatoError
+
+
+@contextmanager
+def reserved(path: Path, size: int = 0) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears at `path`, durably, only when the block ends well.
+
+    Room for `size` bytes is taken at once, so that a full disk is noticed before the block runs.
+    """
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "wb") as file:
+            if size and hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(descriptor, 0, size)
+            yield file
+            file.truncate()
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+        temporary = None
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise SfumatoError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file at once."""
+    with reserved(path) as file:
+        file.write(content)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable, where the system lets a folder be synced."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

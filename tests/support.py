@@ -1,0 +1,43 @@
+"""Small things that tests build on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.codec import Batch
+from sfumato.features.marginals import Axis, Counts
+from sfumato.schema import Boolean, Categorical, Numeric, Schema
+
+SCHEMA = Schema(
+    columns={
+        "age": Numeric(low=0, high=99, integer=True),
+        "pay": Numeric(low=0, high=1000, nullable=True),
+        "town": Categorical(values=("Ulm", "Jena"), other=True),
+        "sick": Boolean(),
+    }
+)
+
+
+def people(rows: int, seed: int = 0) -> pa.Table:
+    """Simulate a table of `SCHEMA`."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(20, 80, rows)
+    return pa.table(
+        {
+            "age": age,
+            "pay": pa.array(rng.gamma(2, 100, rows).round(2), mask=rng.random(rows) < 0.1),
+            "town": np.array(["Ulm", "Jena", "Kiel"])[rng.integers(0, 3, rows)],
+            "sick": rng.random(rows) < age / 100,
+        }
+    )
+
+
+def count_statistic(cells: int = 4) -> Counts:
+    """Histogram of the first coded column."""
+    return Counts([(Axis(0, np.arange(cells, dtype=np.int32)),)])
+
+
+def coded(values: list[int]) -> Batch:
+    """Rows of one coded column."""
+    return Batch(np.array(values, np.int32).reshape(-1, 1), np.empty((len(values), 0), np.float32))

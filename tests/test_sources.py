@@ -1,0 +1,151 @@
+"""Files of every kind give the same rows, in pieces, again and again."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from PIL import Image
+
+from sfumato.codec import Codec
+from sfumato.errors import SfumatoError
+from sfumato.images import ImageCodec
+from sfumato.rows import encoded_rows
+from sfumato.schema import Categorical, Identifier, Images, Schema
+from support import SCHEMA, people
+
+
+def codes_of(data: object, schema: Schema = SCHEMA, most: int = 1) -> np.ndarray:
+    return np.concatenate([b.codes for b in encoded_rows(data, Codec(schema), most)])
+
+
+def test_csv_gzip_and_parquet_are_the_same_rows(tmp_path: Path) -> None:
+    table = people(300)
+    pa.csv.write_csv(table, tmp_path / "a.csv")
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+    pa.parquet.write_table(table, tmp_path / "a.parquet")
+    expected = codes_of(table)
+    for name in ("a.csv", "a.csv.gz", "a.parquet"):
+        assert np.array_equal(codes_of(tmp_path / name), expected)
+
+
+def test_a_source_can_be_read_twice(tmp_path: Path) -> None:
+    pa.csv.write_csv(people(50), tmp_path / "a.csv")
+    rows = encoded_rows(tmp_path / "a.csv", Codec(SCHEMA))
+    assert [len(b) for b in rows] == [len(b) for b in rows] == [50]
+
+
+def test_large_files_come_in_pieces(tmp_path: Path) -> None:
+    pa.parquet.write_table(people(100_000), tmp_path / "a.parquet")
+    sizes = [len(b) for b in encoded_rows(tmp_path / "a.parquet", Codec(SCHEMA))]
+    assert len(sizes) > 2
+    assert sum(sizes) == 100_000
+
+
+def test_rows_of_a_unit_beyond_the_limit_are_left_out() -> None:
+    schema = Schema(
+        columns={"who": Identifier(unit=True), "what": Categorical(values=("a", "b", "c"))}
+    )
+    table = pa.table({"who": [1, 1, 2, 1, 2], "what": ["a", "b", "c", "c", "a"]})
+    assert codes_of(table, schema, 1).ravel().tolist() == [0, 2]
+    assert codes_of(table, schema, 2).ravel().tolist() == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "", "empty or not well-formed csv"),
+        ("a.csv", "age,pay,town\n1,2,x\n", "no column 'sick'"),
+        ("a.csv", "age,age\n1,2\n", "two columns of the same name"),
+        ("a.csv", "age,pay,town,sick\n1,2,secret\n", "not well-formed csv"),
+        ("a.parquet", "nonsense", "cannot read"),
+        ("a.xlsx", "nonsense", "ends in .csv"),
+    ],
+)
+def test_files_that_cannot_be_read_are_clear_errors(
+    tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(SfumatoError, match=message) as caught:
+        codes_of(tmp_path / name)
+    assert "secret" not in str(caught.value)
+
+
+def test_missing_files_and_strange_objects_are_clear_errors(tmp_path: Path) -> None:
+    with pytest.raises(SfumatoError, match="there is no file"):
+        codes_of(tmp_path / "none.csv")
+    with pytest.raises(SfumatoError, match="cannot read a table from a int"):
+        codes_of(3)
+
+
+def test_unsupported_types_name_the_column() -> None:
+    table = people(3).set_column(0, "age", pa.array([[1], [2], [3]]))
+    with pytest.raises(SfumatoError, match="column 'age': values of type list"):
+        codes_of(table)
+
+
+IMAGES = Images(height=4, width=5, classes=("cat", "dog"))
+PIXELS = np.random.default_rng(0).integers(0, 256, (7, 4, 5), dtype=np.uint8)
+LABELS = ["cat", "dog", "dog", "cat", "cat", "dog", "cat"]
+
+
+def write_idx(path: Path, array: np.ndarray) -> None:
+    head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
+    path.write_bytes(head + array.tobytes())
+
+
+def test_images_of_every_kind_are_the_same_rows(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "a.npz", x=PIXELS, y=np.array(LABELS))
+    order = sorted(range(7), key=lambda i: (LABELS[i], i))
+    for index, (image, label) in enumerate(zip(PIXELS, LABELS, strict=True)):
+        (tmp_path / "folder" / label).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(tmp_path / "folder" / label / f"{index}.png")
+    codec = ImageCodec(IMAGES)
+    arrays = next(iter(encoded_rows((PIXELS, LABELS), codec)))
+    archive = next(iter(encoded_rows(tmp_path / "a.npz", codec)))
+    folder = next(iter(encoded_rows(tmp_path / "folder", codec)))
+    assert np.array_equal(arrays.unit, archive.unit)
+    assert np.array_equal(arrays.codes, archive.codes)
+    assert np.array_equal(arrays.unit[order], folder.unit)
+    assert np.array_equal(arrays.codes[order], folder.codes)
+    assert np.array_equal(codec.decode(arrays.unit)[..., 0], PIXELS)
+
+
+def test_idx_files_find_their_labels(tmp_path: Path) -> None:
+    write_idx(tmp_path / "t10k-images-idx3-ubyte", PIXELS)
+    write_idx(tmp_path / "t10k-labels-idx1-ubyte", np.array([1, 0, 1, 1, 0, 0, 1], np.uint8))
+    codec = ImageCodec(Images(height=4, width=5, classes=(0, 1)))
+    batch = next(iter(encoded_rows(tmp_path / "t10k-images-idx3-ubyte", codec)))
+    assert batch.codes.ravel().tolist() == [1, 0, 1, 1, 0, 0, 1]
+
+
+def test_pictures_of_another_size_are_resized_and_unreadable_ones_named(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(tmp_path / "cat" / "a.png")
+    codec = ImageCodec(IMAGES)
+    assert next(iter(encoded_rows(tmp_path, codec))).unit.shape == (1, 20)
+    (tmp_path / "cat" / "b.png").write_text("no picture")
+    with pytest.raises(SfumatoError, match=r"cannot read the picture .*b\.png"):
+        list(encoded_rows(tmp_path, codec))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": PIXELS.astype(float), "y": LABELS}, "holds float64"),
+        ({"x": PIXELS[:, :3], "y": LABELS}, "the schema says"),
+        ({"x": PIXELS}, "no label"),
+        ({"z": PIXELS}, "no array x"),
+    ],
+)
+def test_wrong_image_arrays_are_clear_errors(
+    tmp_path: Path, arrays: dict[str, object], message: str
+) -> None:
+    np.savez(tmp_path / "a.npz", **arrays)  # type: ignore[arg-type]
+    with pytest.raises(SfumatoError, match=message):
+        encoded_rows(tmp_path / "a.npz", ImageCodec(IMAGES))
