@@ -1,1 +1,29 @@
 """Differentially private synthetic tables and images."""
+
+from sfumato.errors import SfumatoError
+from sfumato.methods.base import Method, Model, load_model
+from sfumato.methods.pairs import Pairs
+from sfumato.privacy.budget import Budget, Guarantee, Relation
+from sfumato.privacy.ledger import Ledger
+from sfumato.schema import Boolean, Categorical, Datetime, Identifier, Images, Numeric, Schema
+from sfumato.synthesis import synthesize
+
+__all__ = [
+    "Boolean",
+    "Budget",
+    "Categorical",
+    "Datetime",
+    "Guarantee",
+    "Identifier",
+    "Images",
+    "Ledger",
+    "Method",
+    "Model",
+    "Numeric",
+    "Pairs",
+    "Relation",
+    "Schema",
+    "SfumatoError",
+    "load_model",
+    "synthesize",
+]

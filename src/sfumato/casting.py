@@ -16,7 +16,7 @@ from sfumato.errors import SfumatoError
 
 _NUMBER = r"^[+-]?(\d{1,300}\.?\d*|\.\d+)([eE][+-]?\d{1,2})?$"
 _FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d")
-_NULL_TEXTS = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?"])
+_NULL_TEXTS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?")
 
 
 def texts(array: pa.Array) -> pa.Array:
@@ -34,7 +34,7 @@ def texts(array: pa.Array) -> pa.Array:
 
 def is_null(texts: pa.Array) -> pa.Array:
     """Tell which texts stand for a missing value."""
-    return pc.or_(pc.is_null(texts), pc.is_in(texts, _NULL_TEXTS))
+    return pc.or_(pc.is_null(texts), pc.is_in(texts, pa.array(_NULL_TEXTS)))
 
 
 def numbers(array: pa.Array) -> NDArray[np.float64]:

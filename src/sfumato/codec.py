@@ -137,6 +137,15 @@ class NumericCells:
         """Give plain numbers; whatever is not one becomes NaN."""
         return casting.numbers(array)
 
+    def exact(self, given: pa.Array) -> pa.Scalar | None:
+        """Give a single value in the column's type; None if it is not one of the column's."""
+        number = self.count(given)
+        missing = ~np.isfinite(number)
+        if missing[0]:
+            return _typed(np.zeros(1), self.integer, missing)[0] if self.nullable else None
+        within = self.low <= number[0] <= self.high and not (self.integer and number[0] % 1)
+        return _typed(number, self.integer, None)[0] if within else None
+
     def to_unit(self, numbers: NDArray[np.float64]) -> NDArray[np.float32]:
         """Scale numbers within the bounds to [0, 1]."""
         span = self.high - self.low
@@ -208,6 +217,11 @@ class DatetimeCells:
         units: NDArray[np.float64] = casting.seconds(array) // _SECONDS[self.unit]
         return units
 
+    def exact(self, given: pa.Array) -> pa.Scalar | None:
+        """Give a single moment; None if it is not one of the column's."""
+        count = self.cells.exact(pa.array(self.count(given)))
+        return None if count is None else self._moments(pa.array([count.as_py()], pa.int64()))[0]
+
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:
         """Draw a moment within each cell, evenly."""
         return self._moments(self.cells.decode(codes, rng))
@@ -256,6 +270,14 @@ class CategoryCells:
             codes[missing.to_numpy(zero_copy_only=False)] = self.size - 1
         return codes, None
 
+    def exact(self, given: pa.Array) -> pa.Scalar | None:
+        """Give a single value in the column's type; None if it is not one of the column's."""
+        text = given[0].as_py()
+        listed = [canonical_text(value) for value in self.values] + [OTHER] * self.other
+        if text not in listed and not (self.nullable and casting.is_null(given)[0].as_py()):
+            return None
+        return self.decode(self.encode(given)[0], np.random.default_rng(0))[0]
+
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:
         """Give the value of each cell."""
         names: list[Any] = list(self.values)
@@ -297,6 +319,18 @@ class Codec:
             known = ", ".join(self.names)
             raise SfumatoError(f"the schema has no modelled column '{name}'; it has: {known}")
         return self.names.index(name)
+
+    def cell_of(self, name: str, value: Any) -> tuple[int, pa.Scalar]:
+        """Give the cell of one public value, and the value in the column's type.
+
+        A value that is not in the schema is an error here, unlike in private rows.
+        """
+        cells = self.cells[self.index(name)]
+        given = pa.array([None if value is None else canonical_text(value)], pa.string())
+        exact = cells.exact(given)
+        if exact is None:
+            raise SfumatoError(f"'{value}' is not a value of column '{name}' in the schema")
+        return int(cells.encode(given)[0][0]), exact
 
     def encode(self, rows: pa.RecordBatch) -> Batch:
         """Encode a record batch that holds the schema's columns."""

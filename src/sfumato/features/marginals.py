@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from sfumato.codec import Batch
 from sfumato.features.base import Statistic
-from sfumato.privacy.budget import Relation
+from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.zcdp import gaussian_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +64,7 @@ class Counts(Statistic):
         return 1
 
     def sensitivity(self, relation: Relation) -> float:
-        count = len(self.tables)
-        return math.sqrt(count if relation is Relation.ADD_REMOVE else 2 * count)
+        return _sensitivity(len(self.tables), relation)
 
     def sum(self, batch: Batch) -> NDArray[np.int64]:
         axes = {axis for table in self.tables for axis in table}
@@ -91,3 +91,13 @@ class Counts(Statistic):
             "counts": [[place[axis] for axis in table] for table in self.tables],
             "axes": [axis.describe() for axis in axes],
         }
+
+
+def counting_noise(tables: int, budget: Budget, share: float) -> float:
+    """Give the noise of each cell when so many tables are counted for a share of the budget."""
+    sensitivity = budget.max_rows_per_unit * _sensitivity(tables, budget.relation)
+    return gaussian_scale(sensitivity, share * budget.rho)
+
+
+def _sensitivity(tables: int, relation: Relation) -> float:
+    return math.sqrt(tables if relation is Relation.ADD_REMOVE else 2 * tables)

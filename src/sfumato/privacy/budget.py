@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from sfumato.errors import SfumatoError, in_open_unit, positive
@@ -45,7 +46,7 @@ class Budget:
                 f"max_rows_per_unit must be at least 1, got {self.max_rows_per_unit}"
             )
 
-    @property
+    @cached_property
     def rho(self) -> float:
         """The zCDP budget that implies this (epsilon, delta)."""
         return rho_for(self.epsilon, self.delta)

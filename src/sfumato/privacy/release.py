@@ -92,6 +92,10 @@ def plan_spend(name: str, statistic: Statistic, budget: Budget, share: float) ->
 class Curator:
     """Holds the private rows and one run's budget, and answers with releases only.
 
+    What is asked, and for which share of the budget, may depend on earlier answers: the budget is a
+    filter that no sequence of questions can pass, and for zCDP that is as good as a fixed sequence
+    (Feldman and Zrnic 2021; Whitehouse et al. 2023).
+
     Parameters
     ----------
     rows
@@ -133,6 +137,11 @@ class Curator:
         """What has been promised so far."""
         spends = tuple(release.spend for release in self.releases)
         return Guarantee.of(self.budget, spends, self._schema.unit_column)
+
+    @property
+    def left(self) -> float:
+        """The share of the budget that is not spent yet."""
+        return max(0.0, 1 - sum(release.spend.rho for release in self.releases) / self.budget.rho)
 
     def release(self, name: str, statistic: Statistic, share: float) -> Release:
         """Spend a share of the budget on a noisy sum, or take it up again where it was saved."""

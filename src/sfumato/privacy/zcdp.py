@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import minimize_scalar
-
 from sfumato.errors import in_open_unit, positive
 
 # Relative slack that keeps every rounded result on the safe side.
@@ -50,8 +48,14 @@ def delta_of(rho: float, epsilon: float) -> float:
         order = 1 + excess
         return excess * (order * rho - epsilon) - math.log(excess) - order * math.log1p(1 / excess)
 
-    best = minimize_scalar(log_delta, bounds=(-20.0, 40.0), method="bounded").fun
-    return min(1.0, math.exp(min(best, 0.0)) * (1 + _SLACK))
+    low, high = -20.0, 40.0
+    for _ in range(80):  # the function falls, then rises: close in on its least value
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        if log_delta(left) < log_delta(right):
+            high = right
+        else:
+            low = left
+    return min(1.0, math.exp(min(log_delta(low), log_delta(high), 0.0)) * (1 + _SLACK))
 
 
 def epsilon_of(rho: float, delta: float) -> float:

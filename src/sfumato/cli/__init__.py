@@ -1,0 +1,1 @@
+"""The command line. Thin: parse, call, print."""

@@ -1,0 +1,48 @@
+"""The commands, gathered, and the one way in which they fail."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from sfumato.cli import evaluation, ledger, schema, synthesis
+from sfumato.errors import SfumatoError
+
+app = typer.Typer(
+    name="sfumato",
+    help="Turn a sensitive table or image set into a differentially private synthetic one.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(schema.app, name="schema")
+app.command()(synthesis.plan)
+app.command()(synthesis.synth)
+app.command()(synthesis.fit)
+app.command()(synthesis.sample)
+app.command()(synthesis.show)
+app.command()(evaluation.evaluate)
+app.add_typer(ledger.app, name="ledger")
+
+
+def main() -> None:
+    """Run a command; whatever goes wrong ends in one line and exit code 2."""
+    try:
+        app()
+    except SfumatoError as error:
+        _fail(str(error))
+    except SystemExit as stop:
+        if stop.code != 130:  # which is how an interruption leaves the commands
+            raise
+        _fail("interrupted; what was paid for is kept: run the same command again to go on from it")
+    except OSError as error:
+        _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+    except MemoryError:
+        _fail("there is not enough memory for this")
+
+
+def _fail(message: str) -> None:
+    print("sfumato: " + " ".join(message.split()), file=sys.stderr)
+    sys.exit(2)

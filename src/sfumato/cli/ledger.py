@@ -1,0 +1,96 @@
+"""`sfumato ledger`: what was spent on which data set, and how much may be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.privacy.budget import Budget, Relation
+
+app = typer.Typer(help="Show what was spent, or set a limit.", no_args_is_help=True)
+
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="The ledger file; by default SFUMATO_LEDGER or the user's own."),
+]
+Delta = Annotated[float, typer.Option("--delta", help="The probability of a larger loss.")]
+Neighbours = Annotated[
+    Relation, typer.Option("--relation", help="Which data sets count as neighbours.")
+]
+Unit = Annotated[
+    int, typer.Option("--rows-per-unit", help="The most rows that one person or unit has.")
+]
+
+
+@app.command()
+def show(
+    dataset: Annotated[str | None, typer.Argument(help="Only this data set.")] = None,
+    ledger: LedgerFile = None,
+    delta: Annotated[float, typer.Option("--delta", help="The delta of the totals.")] = 1e-6,
+) -> None:
+    """List every spend and the totals over all runs."""
+    from sfumato.cli.console import print_table
+    from sfumato.privacy.zcdp import epsilon_of
+
+    book = open_ledger(ledger)
+    entries = book.entries(dataset)
+    print_table(
+        f"Spends in {book.path}",
+        ["data set", "time", "release", "values", "noise", "rho", "neighbours"],
+        [
+            [
+                entry.dataset,
+                entry.time,
+                entry.spend.name,
+                f"{entry.spend.dim:,}",
+                f"{entry.spend.sigma:.6g}",
+                f"{entry.spend.rho:.4g}",
+                f"{entry.relation}, {entry.max_rows_per_unit} row(s)",
+            ]
+            for entry in entries
+        ],
+    )
+    limits = book.limits()
+    accounts = dict.fromkeys((e.dataset, e.relation, e.max_rows_per_unit) for e in entries)
+    totals = []
+    for account in accounts:
+        limit = limits.get(account[0])
+        at = limit.delta if limit else delta
+        reached = epsilon_of(book.total_rho(*account), at)
+        totals.append(
+            [
+                account[0],
+                f"{account[1]}, {account[2]} row(s)",
+                f"{reached:.4g}",
+                f"{at:g}",
+                f"{limit.epsilon:g}" if limit else "none",
+            ]
+        )
+    print_table("Totals", ["data set", "neighbours", "epsilon", "delta", "limit"], totals)
+
+
+@app.command()
+def limit(
+    dataset: Annotated[str, typer.Argument(help="The data set's name in the ledger.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="The most over all runs.")],
+    delta: Delta = 1e-6,
+    relation: Neighbours = Relation.ADD_REMOVE,
+    rows_per_unit: Unit = 1,
+    ledger: LedgerFile = None,
+) -> None:
+    """Set the most that may ever be spent on a data set."""
+    budget = Budget(
+        epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit
+    )
+    book = open_ledger(ledger)
+    book.limit(dataset, budget)
+    print(f"{dataset}: at most epsilon {epsilon:g} at delta {delta:g}, in {book.path}")
+
+
+def open_ledger(path: Path | None):  # type: ignore[no-untyped-def]
+    """Open the named ledger, or the user's own."""
+    from sfumato.privacy.ledger import Ledger
+
+    return Ledger(path) if path else Ledger.default()

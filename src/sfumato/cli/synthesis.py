@@ -1,0 +1,285 @@
+"""`sfumato plan`, `synth`, `fit`, `sample` and `show`: the main job and its parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.cli.ledger import Delta, LedgerFile, Neighbours, Unit, open_ledger
+from sfumato.errors import SfumatoError
+from sfumato.privacy.budget import Budget, Relation
+
+Input = Annotated[
+    Path, typer.Argument(help="The private data: csv, csv.gz, parquet; npz, idx, image folder.")
+]
+SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="The public schema (TOML).")]
+Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="The privacy budget of this run.")]
+Target = Annotated[
+    str | None, typer.Option("--target", "-t", help="The column that others are to predict.")
+]
+MethodName = Annotated[
+    str | None, typer.Option("--method", "-m", help="pairs for tables, moments for images, …")
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the method, as key=value.")
+]
+Rows = Annotated[
+    int | None, typer.Option("--rows", "-n", help="How many rows; by default the noisy count.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Fixes public randomness, never the noise.")]
+Dataset = Annotated[
+    str | None, typer.Option("--dataset", help="The name in the ledger; by default the file's.")
+]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", help="csv or parquet; npz or a folder for images.")
+]
+Releases = Annotated[
+    Path | None,
+    typer.Option("--releases", help="Where paid-for releases are kept; by default beside OUTPUT."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+ModelFile = Annotated[Path, typer.Argument(help="A model file that fit or synth saved.")]
+
+
+def plan(
+    data: Input,
+    schema: SchemaFile,
+    epsilon: Epsilon,
+    delta: Delta = 1e-6,
+    target: Target = None,
+    method: MethodName = None,
+    relation: Neighbours = Relation.ADD_REMOVE,
+    rows_per_unit: Unit = 1,
+    settings: Settings = None,
+) -> None:
+    """Say what a run would release, with how much noise and at which cost. Reads no row."""
+    from sfumato.cli.console import print_table
+    from sfumato.rows import encoded_rows
+    from sfumato.schema import Schema
+
+    public = Schema.load(schema)
+    chosen = _method(public, method, target, settings)
+    encoded_rows(data, chosen.codec(public))  # names and shapes must fit; no row is read
+    planned = chosen.plan(public, _budget(epsilon, delta, relation, rows_per_unit))
+    print_table(
+        f"{planned.method}: what would be released (sizes are upper bounds)",
+        ["release", "values", "sensitivity", "noise", "rho"],
+        [
+            [s.name, f"{s.dim:,}", f"{s.sensitivity:.6g}", f"{s.sigma:.6g}", f"{s.rho:.4g}"]
+            for s in planned.spends
+        ],
+    )
+    guarantee = planned.guarantee
+    print(
+        f"cost: epsilon {guarantee.epsilon:.6g} at delta {guarantee.delta:g} "
+        f"(rho {guarantee.rho:.4g}, {guarantee.relation})"
+    )
+    print(f"memory for the sums: about {planned.memory / 1e6:,.0f} MB")
+    for note in planned.notes:
+        print(note)
+
+
+def synth(
+    data: Input,
+    schema: SchemaFile,
+    epsilon: Epsilon,
+    output: Output,
+    delta: Delta = 1e-6,
+    target: Target = None,
+    method: MethodName = None,
+    relation: Neighbours = Relation.ADD_REMOVE,
+    rows_per_unit: Unit = 1,
+    rows: Rows = None,
+    seed: Seed = 0,
+    dataset: Dataset = None,
+    ledger: LedgerFile = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", help="Also save the model for more samples.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Also write the certificate as a web page.")
+    ] = None,
+    releases: Releases = None,
+    settings: Settings = None,
+    quiet: Quiet = False,
+) -> None:
+    """Turn private data into a synthetic copy with a differential-privacy guarantee."""
+    fitted = _fit(
+        data, schema, _budget(epsilon, delta, relation, rows_per_unit),
+        target=target, method=method, settings=settings, seed=seed, dataset=dataset,
+        ledger=ledger, releases=releases or _beside(output), quiet=quiet, check=output,
+    )  # fmt: skip
+    if model:
+        fitted.save(model)
+    _sample_to(fitted, output, rows, None, seed, quiet)
+    if report:
+        from sfumato.evaluate.report import certificate_html
+        from sfumato.storage import write_whole
+
+        write_whole(
+            report, certificate_html(fitted, title=f"Certificate of {output.name}").encode()
+        )
+    if not quiet:
+        _print_guarantee(fitted)
+    print(output)
+
+
+def fit(
+    data: Input,
+    schema: SchemaFile,
+    epsilon: Epsilon,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
+    delta: Delta = 1e-6,
+    target: Target = None,
+    method: MethodName = None,
+    relation: Neighbours = Relation.ADD_REMOVE,
+    rows_per_unit: Unit = 1,
+    seed: Seed = 0,
+    dataset: Dataset = None,
+    ledger: LedgerFile = None,
+    releases: Releases = None,
+    settings: Settings = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a model to private data and save it; sample from it at no further cost."""
+    fitted = _fit(
+        data, schema, _budget(epsilon, delta, relation, rows_per_unit),
+        target=target, method=method, settings=settings, seed=seed, dataset=dataset,
+        ledger=ledger, releases=releases or _beside(output), quiet=quiet,
+    )  # fmt: skip
+    fitted.save(output)
+    if not quiet:
+        _print_guarantee(fitted)
+    print(output)
+
+
+def sample(
+    model: ModelFile,
+    output: Output,
+    rows: Rows = None,
+    given: Annotated[
+        list[str] | None, typer.Option("--given", help="A value that all rows have, column=value.")
+    ] = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Draw rows from a saved model."""
+    from sfumato.methods.base import load_model
+
+    _sample_to(load_model(model), output, rows, _pairs(given, "--given"), seed, quiet)
+    print(output)
+
+
+def show(
+    model: ModelFile,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write the certificate as a web page.")
+    ] = None,
+) -> None:
+    """Print the certificate of a saved model."""
+    from sfumato.certificate import certificate_text
+    from sfumato.methods.base import load_model
+
+    loaded = load_model(model)
+    print(certificate_text(loaded))
+    if report:
+        from sfumato.evaluate.report import certificate_html
+        from sfumato.storage import write_whole
+
+        write_whole(report, certificate_html(loaded, title=f"Certificate of {model.name}").encode())
+
+
+def _budget(epsilon: float, delta: float, relation: Relation, rows_per_unit: int) -> Budget:
+    return Budget(epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit)
+
+
+def _method(
+    schema: Any, name: str | None, target: str | None, settings: list[str] | None, seed: int = 0
+) -> Any:
+    from sfumato.synthesis import default_method, make_method
+
+    chosen: dict[str, Any] = {"seed": seed, **_pairs(settings, "--set")}
+    if target is not None:
+        chosen["target"] = target
+    return make_method(name or default_method(schema), chosen)
+
+
+def _fit(
+    data: Path,
+    schema: Path,
+    budget: Budget,
+    *,
+    target: str | None,
+    method: str | None,
+    settings: list[str] | None,
+    seed: int,
+    dataset: str | None,
+    ledger: Path | None,
+    releases: Path,
+    quiet: bool,
+    check: Path | None = None,
+) -> Any:
+    from sfumato.cli.console import progress_display
+    from sfumato.rows import encoded_rows
+    from sfumato.schema import Schema
+    from sfumato.writing import check_output
+
+    public = Schema.load(schema)
+    if check:
+        check_output(check, public)
+    chosen = _method(public, method, target, settings, seed)
+    # For the owner's eyes, before anything is spent; a library call says nothing about it.
+    if (
+        next((batch for batch in encoded_rows(data, chosen.codec(public)) if len(batch)), None)
+        is None
+    ):
+        raise SfumatoError(f"{data} has no rows")
+    with progress_display(quiet) as progress:
+        return chosen.fit(
+            data,
+            public,
+            budget,
+            ledger=open_ledger(ledger),
+            dataset=dataset,
+            folder=releases,
+            progress=progress,
+        )
+
+
+def _sample_to(
+    model: Any, output: Path, rows: int | None, given: dict[str, str] | None, seed: int, quiet: bool
+) -> None:
+    from sfumato.cli.console import progress_display
+    from sfumato.writing import check_output, write_synthetic
+
+    check_output(output, model.schema)
+    if rows is not None and rows < 0:
+        raise SfumatoError(f"--rows must not be negative, got {rows}")
+    with progress_display(quiet) as progress:
+        progress("sampling", None)
+        drawn = model.sample(rows, given=given or None, seed=seed)
+        progress(f"writing {output}", None)
+        write_synthetic(output, drawn)
+
+
+def _print_guarantee(model: Any) -> None:
+    from sfumato.certificate import certificate_text
+    from sfumato.cli.console import stderr
+
+    stderr.print(certificate_text(model), highlight=False, markup=False)
+
+
+def _beside(output: Path) -> Path:
+    return output.with_name(output.name + ".releases")
+
+
+def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
+    pairs = {}
+    for text in texts or []:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise SfumatoError(f"{option} takes key=value, got '{text}'")
+        pairs[key.strip()] = value.strip()
+    return pairs

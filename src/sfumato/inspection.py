@@ -1,0 +1,116 @@
+"""For the owner's eyes: a first schema of a table, and how the data fit a schema.
+
+`draft_schema` writes no value of the data. What `misfits` says is private.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from sfumato import casting
+from sfumato.codec import CategoryCells, cells_of
+from sfumato.schema import Boolean, Categorical, Datetime, Schema, canonical_text, toml_key
+from sfumato.sources import CsvRows, ParquetRows, table_rows
+
+_HEADER = """\
+# Fill in the open lines from public knowledge: a code book, physical limits, opening hours.
+# Bounds and categories that are read from the private rows would leak them: an unusual salary
+# as the upper bound is that person's salary. Values outside the bounds are clamped, so rather
+# take wide ones. Kinds were guessed: check them. Columns that you remove are left out.
+"""
+_OPEN = {
+    "numeric": ["low = ", "high = "],
+    "integer": ["low = ", "high = "],
+    "categorical": ['values = ["…", "…"]', "other = true     # a cell for values not listed"],
+    "boolean": [],
+    "datetime": [
+        "low = 2000-01-01",
+        "high = 2030-12-31",
+        'unit = "day"     # hour, minute, second',
+    ],
+}
+
+
+def draft_schema(data: Any) -> str:
+    """Write names and kinds as TOML, with the bounds left open."""
+    sections = []
+    for field in _typed_fields(data):
+        kind = _kind(field.type)
+        opened = "".join(f"# {line}\n" for line in _OPEN[kind])
+        sections.append(f'[columns.{toml_key(field.name)}]\nkind = "{kind}"\n{opened}')
+    return "\n".join([_HEADER, *sections])
+
+
+def misfits(data: Any, schema: Schema) -> Iterator[str]:
+    """Say, for each column, which values lie outside the schema. Private."""
+    rows = table_rows(data, list(schema.columns))
+    counts: dict[str, Counter[str]] = {name: Counter() for name in schema.columns}
+    for batch in rows.batches(list(schema.columns)):
+        for name, column in schema.modelled.items():
+            counts[name].update(_outside(batch.column(name), column))
+    for name, found in counts.items():
+        for what, count in found.most_common(5):
+            yield f"{name}: {count} × {what}"
+        if len(found) > 5:
+            yield f"{name}: … and {len(found) - 5} more"
+    for name in rows.names:
+        if name not in schema.columns:
+            yield f"{name}: not in the schema, left out"
+
+
+def _typed_fields(data: Any) -> pa.Schema:
+    rows = table_rows(data)
+    if isinstance(rows, CsvRows):
+        with pa.csv.open_csv(pa.input_stream(str(rows.path), compression="detect")) as reader:
+            return reader.schema
+    if isinstance(rows, ParquetRows):
+        return pa.parquet.read_schema(rows.path)
+    return pa.RecordBatchReader.from_stream(data).schema
+
+
+def _kind(arrow: pa.DataType) -> str:
+    if pa.types.is_boolean(arrow):
+        return "boolean"
+    if pa.types.is_integer(arrow):
+        return "integer"
+    if pa.types.is_floating(arrow) or pa.types.is_decimal(arrow):
+        return "numeric"
+    return "datetime" if pa.types.is_temporal(arrow) else "categorical"
+
+
+def _outside(array: pa.Array, column: Any) -> Counter[str]:
+    if isinstance(column, Categorical | Boolean):
+        texts = casting.texts(array)
+        listed = column.values if isinstance(column, Categorical) else (False, True)
+        known = pc.is_in(texts, pa.array([canonical_text(value) for value in listed]))
+        strange = pc.filter(texts, pc.invert(pc.fill_null(known, False)))
+        null = casting.is_null(strange).to_numpy(zero_copy_only=False)
+        values = pc.filter(strange, pa.array(~null)).to_pylist()
+        found = Counter(f"the unlisted value {value!r}" for value in values)
+        return found if column.nullable else found + Counter({"null": int(null.sum())})
+    cells = cells_of(column)
+    assert not isinstance(cells, CategoryCells)
+    numbers, bounds = cells.count(array), cells.bounds
+    null = ~np.isfinite(numbers)
+    found = Counter(
+        {
+            f"below {_plain(column.low)}": int((numbers < bounds[0]).sum()),
+            f"above {_plain(column.high)}": int((numbers > bounds[1]).sum()),
+            "null or not a " + ("moment" if isinstance(column, Datetime) else "number"): (
+                0 if column.nullable else int(null.sum())
+            ),
+        }
+    )
+    return +found
+
+
+def _plain(bound: Any) -> str:
+    return f"{bound:g}" if isinstance(bound, float) else str(bound)

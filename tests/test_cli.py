@@ -1,0 +1,218 @@
+"""The command line as a user meets it: exit code 2 and one clear line for every bad input."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from sfumato.cli.app import main
+from sfumato.privacy.ledger import Ledger
+from support import SCHEMA, people
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["sfumato", *arguments])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    pa.csv.write_csv(people(400), tmp_path / "people.csv")
+    (tmp_path / "people.toml").write_text(SCHEMA.to_toml())
+    return tmp_path
+
+
+SYNTH = ("synth", "people.csv", "-s", "people.toml", "-e", "2", "-o", "out.csv", "-q")
+
+
+def test_schema_init_writes_names_and_kinds_and_no_value(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, "schema", "init", "people.csv")
+    assert code == 0
+    kinds = {name: c["kind"] for name, c in tomllib.loads(out)["columns"].items()}
+    assert kinds == {
+        "age": "integer", "pay": "numeric", "town": "categorical", "sick": "boolean",
+    }  # fmt: skip
+    assert not any(value in out for value in ("Ulm", "Jena", "Kiel"))
+
+
+def test_a_schema_with_open_bounds_says_what_to_fill_in(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, draft, _ = run(capsys, "schema", "init", "people.csv")
+    (folder / "draft.toml").write_text(draft)
+    code, _, err = run(capsys, "plan", "people.csv", "-s", "draft.toml", "-e", "1")
+    assert code == 2
+    assert "column 'age': low is missing: fill it in" in err
+
+
+def test_schema_check_tells_the_owner_what_lies_outside(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "odd.csv").write_text("age,pay,town,sick,extra\n120,,Bonn,maybe,1\n,5,Ulm,true,2\n")
+    code, out, _ = run(capsys, "schema", "check", "odd.csv", "-s", "people.toml")
+    assert code == 0
+    assert out.startswith("PRIVATE")
+    for finding in ("age: 1 × above 99", "age: 1 × null", "sick: 1 × the unlisted value 'maybe'"):
+        assert finding in out
+    assert "extra: not in the schema" in out
+
+
+def test_plan_reads_no_row_and_spends_nothing(
+    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, "plan", "people.csv", "-s", "people.toml", "-e", "1", "-t", "sick")
+    assert code == 0
+    assert "epsilon 1 at delta 1e-06" in out
+    assert not own_ledger.exists()
+
+
+def test_synth_writes_rows_model_and_ledger(
+    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, *SYNTH, "--target", "sick", "--model", "m.sfumato", "-n", "50")
+    assert (code, out) == (0, "out.csv\n")
+    synthetic = pa.csv.read_csv(folder / "out.csv")
+    assert (synthetic.num_rows, synthetic.column_names) == (50, list(SCHEMA.columns))
+    spent = len(Ledger(own_ledger).entries("people"))
+    assert spent > 0
+
+    code, out, _ = run(
+        capsys,
+        "sample",
+        "m.sfumato",
+        "-o",
+        "more.parquet",
+        "-n",
+        "30",
+        "--given",
+        "sick=true",
+        "-q",
+    )
+    assert code == 0
+    assert set(pa.parquet.read_table(folder / "more.parquet")["sick"].to_pylist()) == {True}
+    code, out, _ = run(capsys, "show", "m.sfumato")
+    assert "epsilon = 2" in out
+    assert len(Ledger(own_ledger).entries("people")) == spent  # sampling is free
+
+
+def test_a_second_run_goes_on_from_the_saved_releases(
+    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, *SYNTH)[0] == 0
+    spent = len(Ledger(own_ledger).entries())
+    assert run(capsys, *SYNTH)[0] == 0
+    assert len(Ledger(own_ledger).entries()) == spent
+
+
+def test_a_ledger_limit_is_set_shown_and_kept(
+    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "ledger", "limit", "people", "--epsilon", "1")[0] == 0
+    code, _, err = run(capsys, *SYNTH)
+    assert code == 2
+    assert "limit of epsilon 1" in err
+    assert not (folder / "out.csv").exists()
+    assert run(capsys, "ledger", "show")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("synth", "none.csv", "-s", "people.toml", "-e", "1", "-o", "o.csv"), "there is no file"),
+        (("synth", "people.csv", "-s", "none.toml", "-e", "1", "-o", "o.csv"), "cannot read the"),
+        (("synth", "people.csv", "-s", "people.toml", "-e", "0", "-o", "o.csv"), "epsilon must be"),
+        (("synth", "people.csv", "-s", "people.toml", "-e", "nan", "-o", "o.csv"), "epsilon must"),
+        (("synth", "people.csv", "-s", "people.toml", "-e", "1", "-o", "o.txt"), "o.txt: a table"),
+        ((*SYNTH, "--delta", "2"), "delta must lie between 0 and 1"),
+        ((*SYNTH, "--target", "salary"), "no modelled column 'salary'"),
+        ((*SYNTH, "--method", "magic"), "there is no method 'magic'"),
+        ((*SYNTH, "--set", "speed=9"), "no setting 'speed'"),
+        ((*SYNTH, "--set", "seed=x"), "seed must be a int"),
+        ((*SYNTH, "--set", "seed"), "takes key=value"),
+        ((*SYNTH, "--rows", "-4"), "must not be negative"),
+        ((*SYNTH, "--rows-per-unit", "0"), "max_rows_per_unit"),
+        (("sample", "people.csv", "-o", "o.csv"), "not a model file"),
+        (("sample", "none.sfumato", "-o", "o.csv"), "there is no file"),
+        (("show", "none.sfumato"), "there is no file"),
+        (("synth", "people.csv"), "Missing option"),
+        (("dance",), "No such command"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_code_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+    assert out == ""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "age,pay,town,sick\n50,10,Ulm,true\n",
+        "age,pay,town,sick\n" + "50,nan,,?\n" * 30,
+        "age,pay,town,sick\n" + "50,10,Ulm,true\n" * 30,
+    ],
+    ids=["one row", "nothing but nulls", "one class only"],
+)
+def test_poor_tables_are_synthesized_all_the_same(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    (folder / "people.csv").write_text(content)
+    code, _, err = run(capsys, *SYNTH, "--target", "sick", "-n", "20")
+    assert (code, err) == (0, "")
+    assert pa.csv.read_csv(folder / "out.csv").num_rows == 20
+
+
+def test_a_table_without_rows_is_refused_before_anything_is_spent(
+    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "people.csv").write_text("age,pay,town,sick\n")
+    code, _, err = run(capsys, *SYNTH)
+    assert (code, err) == (2, "sfumato: people.csv has no rows\n")
+    assert not own_ledger.exists()
+
+
+def test_an_interrupted_run_says_how_to_go_on(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sfumato.writing.write_synthetic", interrupt)
+    code, _, err = run(capsys, *SYNTH)
+    assert code == 2
+    assert "run the same command again" in err
+
+
+def test_help_answers_without_loading_what_is_slow() -> None:
+    script = (
+        "import sys; sys.argv = ['sfumato', '--help']\n"
+        "from sfumato.cli.app import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "slow = {'torch', 'opendp', 'sklearn', 'matplotlib', 'pandas'} & set(sys.modules)\n"
+        "assert not slow, slow\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "synth" in done.stdout
