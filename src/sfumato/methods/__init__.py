@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from sfumato.methods.base import Method
+from sfumato.methods.pairs import Pairs
 
-METHODS: dict[str, type[Method]] = {}
+METHODS: dict[str, type[Method]] = {"pairs": Pairs}

@@ -1,0 +1,136 @@
+"""How good are the synthetic tables of `pairs`, beside peers and published figures?
+
+    python benchmarks/tabular.py adult     # six classifiers and marginals, add-remove
+    python benchmarks/tabular.py papers    # the eight tables, twelve classifiers, replace-one
+    python benchmarks/tabular.py speed     # time and memory of the whole job
+
+Needs the benchmark data (SFUMATO_DATA). Without an argument, all three.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+import sfumato as sf
+from harness import peak_memory, timed, write_result
+from sfumato.evaluate import marginal_errors, train_on_synthetic
+from sfumato.evaluate.frame import Frame
+from sfumato.writing import write_synthetic
+from tables import Table, prepare
+
+SEEDS = 3
+MOST_TRAINING_ROWS = 20_000
+
+# Mean over twelve classifiers at epsilon = 1, delta = 1e-5. ROC and PRC, or F1: of hard
+# predictions, on thinned-out majority classes. DP-MERF: Harder et al. (2021), Table 1, and as
+# recomputed in Vinaroz et al. (2022), Table 2; DP-HP: Vinaroz et al. (2022), Table 2.
+PUBLISHED: dict[str, dict[str, tuple[float, ...]]] = {
+    "adult": {"merf": (0.650, 0.564), "merf again": (0.642, 0.524), "hp": (0.688, 0.632)},
+    "census": {"merf": (0.686, 0.358), "merf again": (0.685, 0.236), "hp": (0.699, 0.328)},
+    "cervical": {"merf": (0.545, 0.184), "merf again": (0.531, 0.176), "hp": (0.616, 0.312)},
+    "credit": {"merf": (0.772, 0.637), "merf again": (0.751, 0.622), "hp": (0.786, 0.744)},
+    "epileptic": {"merf": (0.611, 0.340), "merf again": (0.605, 0.316), "hp": (0.609, 0.554)},
+    "isolet": {"merf": (0.547, 0.404), "merf again": (0.557, 0.228), "hp": (0.572, 0.498)},
+    "covtype": {"merf": (0.467,), "merf again": (0.467,), "hp": (0.537,)},
+    "intrusion": {"merf": (0.850,), "merf again": (0.892,), "hp": (0.890,)},
+}
+
+
+def synthesize(table: Table, budget: sf.Budget, seed: int) -> pa.Table:
+    """Fit and sample as a user would, with all defaults."""
+    model = sf.Pairs(target=table.target, seed=seed).fit(table.train, table.schema, budget)
+    return model.sample(seed=seed)
+
+
+def mean(runs: list[dict[str, float]]) -> dict[str, float]:
+    return {key: round(float(np.mean([run[key] for run in runs])), 4) for key in runs[0]}
+
+
+def adult() -> None:
+    table = prepare("adult")
+    result: dict[str, Any] = {}
+    for epsilon in (1.0, 0.1):
+        runs = []
+        for seed in range(SEEDS):
+            budget = sf.Budget(epsilon=epsilon, delta=1e-5)
+            with timed() as taken:
+                synthetic = synthesize(table, budget, seed)
+            utility = train_on_synthetic(
+                synthetic, table.test, None, table.schema, table.target, "six", jobs=2
+            )
+            frames = [Frame.of(rows, table.schema) for rows in (table.train, synthetic)]
+            errors = marginal_errors(*frames)
+            runs.append(
+                {"auc": utility.mean["synthetic"]["roc_auc"], "seconds": taken["seconds"]}
+                | {f"tvd_{way}": error.mean for way, error in errors.items()}
+            )
+            print(epsilon, seed, runs[-1], flush=True)
+        result[f"epsilon {epsilon:g}"] = mean(runs) | {"runs": runs}
+    real = train_on_synthetic(
+        table.train, table.test, None, table.schema, table.target, "six", jobs=2
+    )
+    result["real data"] = {"auc": round(real.mean["synthetic"]["roc_auc"], 4)}
+    write_result("tabular_adult", result)
+
+
+def papers(names: list[str]) -> None:
+    for name in names:
+        table = prepare(name, undersample=True)
+        runs = []
+        for seed in range(SEEDS):
+            budget = sf.Budget(epsilon=1, delta=1e-5, relation=sf.Relation.REPLACE_ONE)
+            with timed() as taken:
+                synthetic = synthesize(table, budget, seed)
+            utility = train_on_synthetic(
+                synthetic, table.test, None, table.schema, table.target, "twelve",
+                most_rows=MOST_TRAINING_ROWS, seed=seed, jobs=2,
+            )  # fmt: skip
+            runs.append(utility.mean["synthetic"] | {"seconds": taken["seconds"]})
+            print(name, seed, runs[-1], flush=True)
+        published = {key: list(value) for key, value in PUBLISHED[name].items()}
+        rows = {"train": table.train.num_rows, "test": table.test.num_rows}
+        write_result(
+            f"tabular_{name}_papers",
+            {"rows": rows, "pairs": mean(runs), "runs": runs, "published": published},
+        )
+
+
+def speed() -> None:
+    result = {}
+    for name in ("adult", "census"):
+        table = prepare(name)
+        with tempfile.TemporaryDirectory() as folder:
+            source, output = Path(folder) / "private.parquet", Path(folder) / "synthetic.csv"
+            pa.parquet.write_table(table.train, source)
+            budget = sf.Budget(epsilon=1, delta=1e-5)
+            with timed() as taken:
+                model = sf.Pairs(target=table.target).fit(source, table.schema, budget)
+                write_synthetic(output, model.sample())
+        result[name] = {
+            "rows": table.train.num_rows,
+            "seconds": round(taken["seconds"], 1),
+            "peak_megabytes": round(peak_memory()),
+        }
+        print(name, result[name], flush=True)
+    write_result("tabular_speed", result)
+
+
+def main() -> None:
+    asked = sys.argv[1:] or ["adult", "papers", "speed"]
+    if "speed" in asked:
+        speed()
+    if "adult" in asked:
+        adult()
+    if "papers" in asked:
+        papers([name for name in asked if name in PUBLISHED and name != "adult"] or list(PUBLISHED))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Generators: what is trained against releases, for free."""

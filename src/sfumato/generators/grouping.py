@@ -1,0 +1,199 @@
+"""One-way tables: which partitions of a column's cells to count, and what the noisy counts say.
+
+A column has `size` cells, the first `ordered` of which are neighbours on a line; the others stand
+for themselves (categories, atoms such as an exact zero, null). A partition is an array that gives
+the slot of each cell. Each column is counted on a coarse partition; columns that turn out to hold
+much within one coarse slot are counted a second time, with these slots taken apart. That finds
+the resolution of a column whose bounds are far too wide, at no cost to the other columns.
+
+Everything here sees released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+Partition = NDArray[np.int32]
+
+FANOUT = 64  # ordered slots of the coarse partition; as many cells again are left apart
+HEAVY_SHARE = 1 / 32  # a slot with more of the rows than this is taken apart,
+HEAVY_SIGMAS = 8.0  # if it also stands out of the noise
+MAX_CLASSES = 24
+MAX_GROUPS = 20  # of neighbouring cells
+LEAST_GROUPS = 3
+NEIGHBOUR_SIGMAS = 4.0
+OTHER_SIGMAS = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyHistogram:
+    """Released counts of a partition's slots."""
+
+    partition: Partition
+    counts: Floats
+    sigma: float
+
+
+def coarse_partition(size: int, ordered: int) -> Partition:
+    """Put neighbouring cells together, about `FANOUT` slots; leave the other cells alone.
+
+    >>> coarse_partition(5, 0).tolist()
+    [0, 1, 2, 3, 4]
+    >>> int(coarse_partition(4098, 4096).max()) + 1
+    66
+    """
+    width = 1 if ordered <= 2 * FANOUT else -(-ordered // FANOUT)
+    slots = np.arange(ordered) // width
+    first = int(slots[-1]) + 1 if ordered else 0
+    return np.concatenate([slots, first + np.arange(size - ordered)]).astype(np.int32)
+
+
+def refined_partition(coarse: NoisyHistogram, ordered: int, rows: float) -> Partition | None:
+    """Take the heavy slots apart into their cells; None if there are none."""
+    heavy = coarse.counts > max(HEAVY_SHARE * rows, HEAVY_SIGMAS * coarse.sigma)
+    apart = heavy[coarse.partition] & (np.bincount(coarse.partition)[coarse.partition] > 1)
+    apart[ordered:] = False
+    if not apart.any():
+        return None
+    slot_begins = np.diff(coarse.partition, prepend=-1) != 0
+    return (np.cumsum(apart | slot_begins) - 1).astype(np.int32)
+
+
+def row_count(histograms: Sequence[NoisyHistogram]) -> float:
+    """The inverse-variance mean of the histograms' totals, at least one row.
+
+    >>> cells = np.arange(2, dtype=np.int32)
+    >>> row_count([NoisyHistogram(cells, np.array([3.0, -9.0]), 1.0)])
+    1.0
+    """
+    weights = [1 / (len(h.counts) * h.sigma**2) for h in histograms]
+    return max(1.0, float(np.average([h.counts.sum() for h in histograms], weights=weights)))
+
+
+def estimate_cells(
+    coarse: NoisyHistogram, refined: NoisyHistogram | None, ordered: int, rows: float
+) -> NDArray[np.float64]:
+    """Estimate the mass of every cell: non-negative, consistent, summing to `rows`.
+
+    Least squares on the two nested partitions, then Euclidean projection onto the simplex, first
+    of the coarse slots and then of each refined slot's cells. A coarse slot that was not taken
+    apart is spread evenly.
+    """
+    counts = np.asarray(coarse.counts, np.float64)
+    if refined is not None:
+        parent = np.zeros(len(refined.counts), np.int64)
+        parent[refined.partition] = coarse.partition
+        children = np.bincount(parent)
+        sums = np.bincount(parent, weights=refined.counts)
+        trust = coarse.sigma**2 / (coarse.sigma**2 + children * refined.sigma**2)
+        counts = counts + trust * (sums - counts)
+    slots = int(coarse.partition[ordered - 1]) + 1 if ordered else 0
+    counts = np.concatenate([_calmed(counts[:slots], coarse.sigma), counts[slots:]])
+    mass = project_to_simplex(counts, rows)
+    if refined is None:
+        return np.asarray((mass / np.bincount(coarse.partition))[coarse.partition])
+    fine = mass[parent]
+    for slot in np.flatnonzero(children > 1):
+        fine[parent == slot] = project_to_simplex(refined.counts[parent == slot], mass[slot])
+    return np.asarray((fine / np.bincount(refined.partition))[refined.partition])
+
+
+def project_to_simplex(values: Floats, total: float) -> NDArray[np.float64]:
+    """The nearest non-negative vector with the given sum.
+
+    >>> project_to_simplex(np.array([3.0, 1.0, -5.0]), 2.0).tolist()
+    [2.0, 0.0, 0.0]
+    """
+    if total <= 0:
+        return np.zeros(len(values))
+    falling = np.sort(np.asarray(values, np.float64))[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
+    last = np.flatnonzero(falling > excess)[-1]
+    return np.asarray(np.maximum(values - excess[last], 0.0), np.float64)
+
+
+def group_cells(mass: Floats, ordered: int, sigma: float, most: int = MAX_GROUPS) -> Partition:
+    """Merge cells into groups that are worth a row of a table with noise `sigma`.
+
+    Neighbours are merged until they stand out of the noise (`NEIGHBOUR_SIGMAS`), or into `most`
+    groups of even mass where there is more; a cell that is heavy by itself keeps apart, and a few
+    groups are kept whatever the noise. The other cells have no neighbours to hide in: each that
+    carries `OTHER_SIGMAS` is a group, and the small ones together are one.
+
+    >>> group_cells(np.array([1.0, 1.0, 8.0, 1.0, 9.0, 0.1]), 4, 0.5).tolist()
+    [0, 0, 1, 1, 2, 0]
+    """
+    groups = np.full(len(mass), -1, np.int32)
+    along = np.asarray(mass[:ordered], np.float64)
+    least = min(NEIGHBOUR_SIGMAS * sigma, float(along.sum()) / LEAST_GROUPS)
+    groups[:ordered] = _merge_neighbours(along, least, most)
+    used = int(groups.max(initial=-1)) + 1
+    least = OTHER_SIGMAS * sigma
+    others = ordered + np.argsort(-mass[ordered:], kind="stable")
+    large = others[: min(int((mass[others] >= least).sum()), 4 * most)]
+    groups[large] = used + np.arange(len(large))
+    used += len(large)
+    rest = groups < 0
+    if used == 0 or mass[rest].sum() >= least:
+        groups[rest] = used
+    elif rest.any():
+        groups[rest] = np.argmin(np.bincount(groups[~rest], weights=mass[~rest]))
+    return groups
+
+
+def group_classes(mass: Floats, listed: int, least: float) -> Partition:
+    """Groups of a target of categories: every listed value is one, however rare it is.
+
+    Classes are disjoint, so counting a rare one apart costs nothing. The cells after the listed
+    values (other, null) and the values beyond `MAX_CLASSES` are one more group if they carry the
+    mass `least`; else they are counted with the largest.
+    """
+    mass = np.asarray(mass, np.float64)
+    kept = np.sort(np.argsort(-mass[:listed], kind="stable")[:MAX_CLASSES])
+    groups = np.full(len(mass), -1, np.int32)
+    groups[kept] = np.arange(len(kept))
+    rest = groups < 0
+    groups[rest] = len(kept) if mass[rest].sum() >= least else groups[np.argmax(mass[:listed])]
+    return groups
+
+
+def _calmed(counts: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """Draw neighbouring slots to their mean (James and Stein) where noise is half of what is seen.
+
+    Projection alone would make a few peaks out of pure noise.
+    """
+    if len(counts) < 2:
+        return counts
+    mean = counts.mean()
+    noise = len(counts) * sigma**2
+    energy = max(float(np.sum((counts - mean) ** 2)), 1e-12)
+    if energy > 2 * noise:
+        return counts
+    return np.asarray(mean + max(0.0, 1 - noise / energy) * (counts - mean))
+
+
+def _merge_neighbours(mass: NDArray[np.float64], least: float, most: int) -> Partition:
+    """Close a group when it has its even share, and before a cell that has one by itself."""
+    groups = np.zeros(len(mass), np.int32)
+    if not mass.sum() > 0:
+        return groups
+    enough = max(least, float(mass.sum()) / most)
+    used = start = 0
+    gathered = 0.0
+    for cell, own in enumerate(mass.tolist()):
+        if own >= enough and gathered >= least:
+            groups[start:cell] = used
+            used, start, gathered = used + 1, cell, 0.0
+        gathered += own
+        if gathered >= enough:
+            groups[start : cell + 1] = used
+            used, start, gathered = used + 1, cell + 1, 0.0
+    # what is left over at the end joins the last group, unless it is enough for one more
+    groups[start:] = used if gathered >= least or used == 0 else used - 1
+    return groups

@@ -1,0 +1,221 @@
+"""`pairs` keeps its bounds, survives extreme tables, and models what it is given."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import date, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.codec import Codec
+from sfumato.datasets import patients, patients_schema
+from sfumato.errors import SfumatoError
+from sfumato.methods.columns import GroupedColumn
+from sfumato.privacy.audit import assert_replays
+from sfumato.privacy.noise import Sampler
+from sfumato.schema import Categorical, Datetime, Numeric, Schema
+from support import SCHEMA, people
+
+SMALL = {"components": 8, "restarts": 1}
+
+
+def fit(table: pa.Table, schema: Schema, epsilon: float = 5, **settings: object) -> sf.Model:
+    method = sf.Pairs(**{**SMALL, **settings})  # type: ignore[arg-type]
+    return method.fit(table, schema, sf.Budget(epsilon=epsilon))
+
+
+def wide(rows: int, columns: int) -> tuple[pa.Table, Schema]:
+    rng = np.random.default_rng(0)
+    names = [f"c{i}" for i in range(columns)]
+    table = pa.table({name: rng.integers(0, 4, rows) for name in names})
+    return table, Schema(columns={name: Categorical(values=(0, 1, 2, 3)) for name in names})
+
+
+@pytest.mark.parametrize("target", [None, "sick", "age"])
+@pytest.mark.parametrize("relation", sf.Relation)
+@pytest.mark.parametrize("rows", [60, 3000])
+def test_record_and_replay(
+    target: str | None, relation: sf.Relation, rows: int, sampler: Sampler
+) -> None:
+    codec = sf.Pairs().codec(SCHEMA)
+    batch = codec.encode(people(rows).to_batches()[0])
+    codes = batch.codes.copy()
+    if relation is sf.Relation.ADD_REMOVE:
+        neighbour = batch.where(np.arange(rows) != 7)
+    else:
+        codes[7] = codec.encode(people(1, seed=9).to_batches()[0]).codes[0]
+        neighbour = type(batch)(codes, batch.unit)
+    assert_replays(
+        sf.Pairs(target=target, **SMALL),  # type: ignore[arg-type]
+        [batch],
+        [neighbour],
+        SCHEMA,
+        sf.Budget(epsilon=1, relation=relation),
+        sampler,
+    )
+
+
+def test_record_and_replay_of_a_table_too_wide_for_its_rows(sampler: Sampler) -> None:
+    table, schema = wide(200, 30)
+    method = sf.Pairs(target="c0", **SMALL)  # type: ignore[arg-type]
+    batch = method.codec(schema).encode(table.to_batches()[0])
+    rest = batch.where(np.arange(200) != 3)
+    assert_replays(method, [batch], [rest], schema, sf.Budget(epsilon=1), sampler)
+
+
+def test_the_whole_budget_is_spent_and_no_more() -> None:
+    for target in (None, "sick"):
+        guarantee = fit(people(500), SCHEMA, 1, target=target).guarantee
+        assert 0.999 < guarantee.epsilon <= 1 + 1e-9
+
+
+def test_the_plan_is_an_upper_bound_of_what_happens() -> None:
+    method = sf.Pairs(target="readmitted", **SMALL)  # type: ignore[arg-type]
+    budget = sf.Budget(epsilon=10)
+    planned = method.plan(patients_schema(), budget)
+    happened = method.fit(patients(3000), patients_schema(), budget).guarantee
+    assert planned.guarantee.epsilon <= 10 * (1 + 1e-9)
+    largest = {spend.name: spend.dim for spend in planned.spends}
+    assert all(spend.dim <= largest[spend.name] for spend in happened.spends)
+
+
+@pytest.mark.parametrize(
+    ("table", "schema"),
+    [
+        (people(50).select(["age"]), Schema(columns={"age": SCHEMA.columns["age"]})),
+        (people(1), SCHEMA),
+        (people(0), SCHEMA),
+        (wide(200, 100)),
+        (
+            pa.table({"code": [str(i % 5000) for i in range(9000)], "x": [1.0] * 9000}),
+            Schema(
+                columns={
+                    "code": Categorical(values=tuple(str(i) for i in range(5000))),
+                    "x": Numeric(low=0, high=2),
+                }
+            ),
+        ),
+        (
+            pa.table({"a": pa.nulls(40), "b": pa.nulls(40)}),
+            Schema(
+                columns={
+                    "a": Numeric(low=0, high=1, nullable=True),
+                    "b": Categorical(values=("x",), nullable=True),
+                }
+            ),
+        ),
+    ],
+    ids=["one column", "one row", "no rows", "100 columns", "5,000 categories", "all null"],
+)
+@pytest.mark.parametrize("epsilon", [0.01, 5.0])
+def test_extreme_tables(table: pa.Table, schema: Schema, epsilon: float) -> None:
+    first = next(iter(schema.columns))
+    for target in (None, first):
+        drawn = fit(table, schema, epsilon, target=target).sample(50)
+        assert drawn.num_rows == 50
+        assert drawn.column_names == list(schema.columns)
+        codes = Codec(schema).encode(drawn.combine_chunks().to_batches()[0]).codes
+        assert (codes >= 0).all()
+
+
+def test_dependence_skew_and_atoms_survive() -> None:
+    """At a large budget the figures below are off by noise far smaller than the margins."""
+    rng = np.random.default_rng(0)
+    rows = 20_000
+    kind = rng.integers(0, 2, rows)
+    schema = Schema(
+        columns={
+            "kind": Categorical(values=("a", "b")),
+            "balance": Numeric(low=-100_000, high=200_000),
+            "gain": Numeric(low=0, high=99_999, integer=True),
+            "day": Datetime(low=datetime(2020, 1, 1), high=datetime(2024, 12, 31)),
+        }
+    )
+    table = pa.table(
+        {
+            "kind": np.array(["a", "b"])[kind],
+            "balance": rng.normal(np.where(kind, 1500.0, -1500.0), 300),
+            "gain": np.where(rng.random(rows) < 0.9, 0, rng.integers(1, 20_000, rows)),
+            "day": np.datetime64("2022-01-01") + rng.integers(0, 30, rows),
+        }
+    )
+    drawn = fit(table, schema, 10, target="kind", components=20).sample(rows)
+    assert abs(np.mean(np.array(drawn["gain"]) == 0) - 0.9) < 0.02
+    balance, label = np.array(drawn["balance"]), np.array(drawn["kind"])
+    assert abs(np.median(balance[label == "b"]) - 1500) < 150
+    assert abs(np.median(balance[label == "a"]) + 1500) < 150
+    days = drawn["day"].to_pylist()
+    inside = [date(2021, 12, 1) < day < date(2022, 3, 1) for day in days]
+    assert np.mean(inside) > 0.95
+
+
+def test_given_values_are_met_and_shift_the_rest_as_the_model_says() -> None:
+    model = fit(people(5000), SCHEMA, 50, target="sick")
+    old = model.sample(20_000, given={"age": 75, "sick": True}, seed=1)
+    assert set(old["age"].to_pylist()) == {75}
+    assert set(old["sick"].to_pylist()) == {True}
+    # The exact conditional of the model, from a large plain sample: standard error below 0.01.
+    plain = model.sample(400_000, seed=2)
+    kept = np.array(plain["town"])[np.array(plain["sick"])]
+    given = np.array(model.sample(100_000, given={"sick": "true"}, seed=3)["town"])
+    for town in ("Ulm", "Jena", "(other)"):
+        assert abs(np.mean(kept == town) - np.mean(given == town)) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"town": "Rome"}, "'Rome' is not a value of column 'town'"),
+        ({"age": 500}, "'500' is not a value"),
+        ({"age": "old"}, "'old' is not a value"),
+        ({"height": 3}, "no modelled column 'height'"),
+    ],
+)
+def test_impossible_conditions_are_clear_errors(given: dict[str, object], message: str) -> None:
+    model = fit(people(100), SCHEMA)
+    with pytest.raises(SfumatoError, match=message):
+        model.sample(5, given=given)  # type: ignore[arg-type]
+
+
+def test_a_saved_model_gives_the_same_rows_in_another_process(tmp_path: Path) -> None:
+    model = fit(people(300), SCHEMA, target="sick")
+    model.save(tmp_path / "m.sfumato")
+    script = (
+        "import sys, sfumato as sf, pyarrow.parquet as pq\n"
+        "model = sf.load_model(sys.argv[1])\n"
+        "pq.write_table(model.sample(40, seed=3), sys.argv[2])\n"
+    )
+    paths = [str(tmp_path / "m.sfumato"), str(tmp_path / "out.parquet")]
+    subprocess.run([sys.executable, "-c", script, *paths], check=True)
+    other = pa.parquet.read_table(paths[1])
+    assert other.equals(model.sample(40, seed=3))
+    loaded = sf.load_model(paths[0])
+    assert loaded.guarantee == model.guarantee
+    assert loaded.method == model.method
+    for ours, theirs in zip(model.releases, loaded.releases, strict=True):
+        assert np.array_equal(ours.values, theirs.values)
+
+
+def test_seeds_fix_sampling() -> None:
+    model = fit(people(200), SCHEMA)
+    assert model.sample(30, seed=1).equals(model.sample(30, seed=1))
+    assert not model.sample(30, seed=1).equals(model.sample(30, seed=2))
+
+
+def test_cells_are_drawn_within_groups_by_their_mass() -> None:
+    """200,000 draws; each share is within 5 standard errors with probability 1 - 1e-6."""
+    column = GroupedColumn(np.array([1.0, 3.0, 0.0, 0.0, 4.0]), np.array([0, 0, 1, 1, 0], np.int32))
+    cells = column.draw_cells(np.repeat([0, 1], 100_000), np.random.default_rng(0))
+    shares = np.bincount(cells, minlength=5) / 100_000
+    assert np.abs(shares - [0.125, 0.375, 0.5, 0.5, 0.5]).max() < 0.008
+
+
+def test_an_image_schema_is_refused() -> None:
+    schema = Schema(images=sf.Images(height=2, width=2))
+    with pytest.raises(SfumatoError, match="use moments"):
+        sf.Pairs().codec(schema)
