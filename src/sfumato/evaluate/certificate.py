@@ -1,0 +1,179 @@
+"""The certificate: what a fitted model promises and how it looks, from released values alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.codec import CategoryCells
+from sfumato.evaluate.belief import Belief, belief_bounds, strength
+from sfumato.evaluate.evaluation import plain
+from sfumato.evaluate.frame import Frame, cell_names
+from sfumato.evaluate.grids import as_text, sample_grid
+from sfumato.evaluate.histograms import Histogram, histogram
+from sfumato.evaluate.noise import ClassNoise, class_noise
+from sfumato.methods.base import Model
+from sfumato.privacy.budget import Guarantee
+from sfumato.schema import (
+    Categorical,
+    Column,
+    Datetime,
+    Identifier,
+    Numeric,
+    Schema,
+    canonical_text,
+)
+
+SAMPLED_ROWS = 5_000
+SAMPLED_IMAGES = 500
+MOST_LISTED = 5
+MOST_VALUES = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """Everything the certificate shows. Nothing here was computed from private rows."""
+
+    method: str
+    settings: dict[str, Any]
+    guarantee: Guarantee
+    strength: str
+    beliefs: tuple[Belief, ...]
+    rows: int
+    declared: tuple[dict[str, str], ...]
+    columns: tuple[Histogram, ...]
+    classes_of: str | None
+    classes: tuple[ClassNoise, ...]
+    weaknesses: tuple[str, ...]
+    grid: str | None
+
+    @classmethod
+    def of(cls, model: Model, seed: int = 0) -> Certificate:
+        """Draw up the certificate of a model, with histograms of rows drawn from it."""
+        images = model.schema.images is not None
+        look = _look_of_images(model, seed) if images else _look_of_table(model, seed)
+        return cls(
+            method=model.method.name,
+            settings=asdict(model.method),
+            guarantee=model.guarantee,
+            strength=strength(model.guarantee.epsilon),
+            beliefs=belief_bounds(model.guarantee.epsilon),
+            rows=model.rows,
+            declared=_declared(model.schema),
+            columns=look.columns,
+            classes_of=look.classes_of,
+            classes=tuple(look.classes),
+            weaknesses=tuple(look.weaknesses),
+            grid=look.grid,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain values."""
+        found: dict[str, Any] = plain(asdict(self) | {"guarantee": self.guarantee.to_dict()})
+        return found
+
+    def to_json(self) -> str:
+        """Give the text of a JSON file."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+@dataclass(frozen=True)
+class _Look:
+    columns: tuple[Histogram, ...]
+    classes_of: str | None
+    classes: list[ClassNoise]
+    weaknesses: list[str]
+    grid: str | None = None
+
+
+def _look_of_table(model: Model, seed: int) -> _Look:
+    count = min(max(model.rows, 1), SAMPLED_ROWS)
+    frame = Frame.of(model.sample(count, seed=seed), model.schema, "sampled rows")
+    target = getattr(model.method, "target", None)
+    classes: list[ClassNoise] = []
+    weak: list[str] = []
+    for index in frame.categorical:
+        cells = frame.codec.cells[index]
+        if not isinstance(cells, CategoryCells):
+            continue
+        names = cell_names(cells)
+        found = class_noise(
+            model.releases, index, names, _rows(frame.codes[:, index], len(names), model.rows)
+        )
+        weak += _drowned(frame.names[index], found)
+        if frame.names[index] == target:
+            classes = found
+    columns = tuple(histogram(index, {"synthetic": frame}) for index in range(len(frame.names)))
+    return _Look(columns, target if classes else None, classes, weak)
+
+
+def _look_of_images(model: Model, seed: int) -> _Look:
+    images = model.schema.images
+    if images is None:
+        raise TypeError("not a model of images")
+    drawn = model.sample(SAMPLED_IMAGES, seed=seed)
+    pixels, labels = drawn if isinstance(drawn, tuple) else (drawn, None)
+    grid = as_text(sample_grid(pixels, None if labels is None else np.asarray(labels)))
+    names = [canonical_text(value) for value in images.classes]
+    if labels is None or not names:
+        return _Look((), None, [], [], grid)
+    number = {name: index for index, name in enumerate(names)}
+    codes = np.array([number.get(canonical_text(label), 0) for label in labels])
+    found = class_noise(model.releases, 0, names, _rows(codes, len(names), model.rows))
+    shares = tuple((np.bincount(codes, minlength=len(names)) / len(codes)).tolist())
+    bars = Histogram(
+        column="class", ordered=False, labels=tuple(names), shares={"synthetic": shares}
+    )
+    return _Look((bars,), "class" if found else None, found, _drowned("class", found), grid)
+
+
+def _rows(codes: NDArray[Any], classes: int, rows: int) -> NDArray[np.float64]:
+    """Estimate the rows of each class from its share of the sample."""
+    return np.bincount(codes, minlength=classes) / max(len(codes), 1) * rows
+
+
+def _drowned(column: str, classes: list[ClassNoise]) -> list[str]:
+    lost = [each.name for each in classes if each.verdict == "drowned"]
+    if not lost:
+        return []
+    named = ", ".join(lost[:MOST_LISTED])
+    more = f" and {len(lost) - MOST_LISTED} more" if len(lost) > MOST_LISTED else ""
+    return [f"{column}: noise drowns {named}{more}."]
+
+
+def _declared(schema: Schema) -> tuple[dict[str, str], ...]:
+    """Write each column of the schema in words."""
+    if schema.images:
+        look = schema.images
+        size = f"{look.height} × {look.width} pixels, {look.channels} channel(s)"
+        return ({"column": "images", "kind": "images", "values": size},)
+    return tuple(
+        {"column": name, "kind": _kind(column), "values": _values(column)}
+        for name, column in schema.columns.items()
+    )
+
+
+def _kind(column: Column) -> str:
+    if isinstance(column, Numeric) and column.integer:
+        return "integer"
+    return type(column).__name__.lower()
+
+
+def _values(column: Column) -> str:
+    text = ""
+    if isinstance(column, Numeric):
+        text = f"{column.low:g} to {column.high:g}"
+    elif isinstance(column, Datetime):
+        text = f"{column.low} to {column.high}, by the {column.unit}"
+    elif isinstance(column, Categorical):
+        named = [canonical_text(value) for value in column.values[:MOST_VALUES]]
+        more = len(column.values) - len(named)
+        text = ", ".join(named + [f"{more} more"] * bool(more) + ["any other"] * column.other)
+    elif isinstance(column, Identifier):
+        text = "never used" + (" but to limit the rows of one unit" if column.unit else "")
+    parts = [text, "may be missing" if getattr(column, "nullable", False) else ""]
+    return ", ".join(part for part in parts if part) or "–"

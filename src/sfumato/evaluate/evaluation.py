@@ -1,0 +1,135 @@
+"""What an evaluation found: plain values, whole in JSON, and nothing else in the report."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sfumato.evaluate.histograms import Histogram
+from sfumato.evaluate.marginals import MarginalError
+from sfumato.evaluate.neighbours import Neighbours
+from sfumato.evaluate.queries import QueryErrors
+from sfumato.evaluate.utility import Figures, Utility
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """One figure at a glance, on a scale from the worst to the best that can be expected."""
+
+    name: str
+    value: float
+    worst: float
+    best: float
+    meaning: str
+    worst_is: str
+    best_is: str
+
+    @property
+    def grade(self) -> float:
+        """Where the value lies between worst (0) and best (1)."""
+        if self.best == self.worst:
+            return 1.0
+        return min(max((self.value - self.worst) / (self.best - self.worst), 0.0), 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnComparison:
+    """One column: its one-way error, its coverage, and its bars."""
+
+    name: str
+    kind: str
+    error: float
+    coverage: float
+    histogram: Histogram
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalComparison:
+    """The error of k-way marginals between two yardsticks.
+
+    `fresh` is the error of real rows that were held out, `independent` that of the real rows with
+    every column shuffled alone.
+    """
+
+    error: MarginalError
+    fresh: float
+    independent: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Associations:
+    """The pairwise associations of both tables and how far apart they are."""
+
+    names: tuple[str, ...]
+    real: tuple[tuple[float, ...], ...]
+    synthetic: tuple[tuple[float, ...], ...]
+    difference: tuple[tuple[float, ...], ...]
+    mean_difference: float
+    independent: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """What every evaluation has."""
+
+    rows: dict[str, int]
+    headlines: tuple[Headline, ...]
+    weaknesses: tuple[str, ...]
+    notes: tuple[str, ...]
+    full: bool
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain values; a figure that is not defined is None."""
+        found: dict[str, Any] = plain({"kind": self.kind} | asdict(self))  # type: ignore[attr-defined]
+        return found
+
+    def to_json(self) -> str:
+        """Give the text of a JSON file."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableEvaluation(_Found):
+    """A synthetic table against the real one."""
+
+    kind = "table"
+
+    columns: tuple[ColumnComparison, ...]
+    marginals: dict[int, MarginalComparison]
+    associations: Associations
+    queries: QueryErrors
+    discriminator: Figures
+    neighbours: Neighbours
+    utility: Utility | None
+    utility_mean: dict[str, Figures]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageEvaluation(_Found):
+    """Synthetic images against real ones."""
+
+    kind = "images"
+
+    utility: Utility | None
+    utility_mean: dict[str, Figures]
+    frechet: dict[str, float]
+    extractor: str
+    precision_recall: dict[str, float]
+    ndb: dict[str, float]
+    classes: tuple[Histogram, ...]
+    grids: dict[str, str]
+
+
+Evaluation = TableEvaluation | ImageEvaluation
+
+
+def plain(value: Any) -> Any:
+    """Make a value fit for JSON: lists, text keys, and None for what is not a number."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,139 @@
+"""A table as the measures see it: cells for categories, the unit interval for numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.codec import OTHER, CategoryCells, Cells, Codec, DatetimeCells, NumericCells
+from sfumato.errors import SfumatoError
+from sfumato.schema import Schema, canonical_text
+from sfumato.sources import table_rows
+
+MISSING = "(missing)"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Encoded rows. Both tables of a comparison go through the same schema.
+
+    `codes` has one cell per modelled column, `numbers` one position in [0, 1] per numeric column,
+    NaN where the value is missing. Values outside the schema's bounds are clamped, as they are
+    when a model is fitted.
+
+    >>> import pyarrow as pa
+    >>> from sfumato.schema import Numeric, Schema
+    >>> schema = Schema(columns={"age": Numeric(low=0, high=100, integer=True)})
+    >>> Frame.of(pa.table({"age": [0, 50, 100]}), schema).number("age").tolist()
+    [0.0, 0.5, 1.0]
+    """
+
+    codec: Codec
+    codes: NDArray[np.int32]
+    numbers: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, data: Any, schema: Schema, what: str = "data") -> Frame:
+        """Read a table, a frame or a file; `what` names it in errors."""
+        if not schema.columns:
+            raise SfumatoError("this schema describes images, not a table")
+        codec = Codec(schema)
+        try:
+            rows = table_rows(data, codec.names)
+        except SfumatoError as error:
+            raise SfumatoError(f"the {what}: {error}") from None
+        batches = [codec.encode(batch) for batch in rows.batches(codec.names) if len(batch)]
+        if not batches:
+            raise SfumatoError(f"the {what} have no rows, so there is nothing to evaluate")
+        codes = np.concatenate([batch.codes for batch in batches])
+        numbers = np.concatenate([batch.unit for batch in batches])
+        frame = cls(codec, codes, numbers)
+        for place, index in enumerate(frame.numeric):
+            cells = codec.cells[index]
+            if _nullable(cells):
+                numbers[codes[:, index] == cells.size - 1, place] = np.nan
+        return frame
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The modelled columns."""
+        return self.codec.names
+
+    @cached_property
+    def numeric(self) -> tuple[int, ...]:
+        """The positions of the columns that hold numbers or moments."""
+        return tuple(
+            index
+            for index, cells in enumerate(self.codec.cells)
+            if not isinstance(cells, CategoryCells)
+        )
+
+    @cached_property
+    def categorical(self) -> tuple[int, ...]:
+        """The positions of the other columns."""
+        return tuple(i for i in range(len(self.names)) if i not in self.numeric)
+
+    def number(self, name: str) -> NDArray[np.float32]:
+        """Give a numeric column in the unit interval, NaN where missing."""
+        return self.numbers[:, self.numeric.index(self.codec.index(name))]
+
+    def take(self, rows: NDArray[Any]) -> Frame:
+        """Give the rows that an index or a mask selects."""
+        return Frame(self.codec, self.codes[rows], self.numbers[rows])
+
+    def at_most(self, rows: int | None, seed: int) -> Frame:
+        """Give a seeded sample; sets of equal length lose the same rows."""
+        if rows is None or len(self) <= rows:
+            return self
+        kept = np.random.default_rng(seed).choice(len(self), rows, replace=False)
+        return self.take(np.sort(kept))
+
+    def split(self, share: float, seed: int) -> tuple[Frame, Frame]:
+        """Split into a part of this share and the rest, at random."""
+        if len(self) < 2:
+            raise SfumatoError("at least two real rows are needed to hold some out for testing")
+        order = np.random.default_rng(seed).permutation(len(self))
+        cut = min(max(round(share * len(self)), 1), len(self) - 1)
+        return self.take(np.sort(order[:cut])), self.take(np.sort(order[cut:]))
+
+    def shuffled(self, seed: int) -> Frame:
+        """Shuffle each column alone: the same one-way marginals, every association gone."""
+        rng = np.random.default_rng(seed)
+        codes, numbers = self.codes.copy(), self.numbers.copy()
+        for index in range(len(self.names)):
+            order = rng.permutation(len(self))
+            codes[:, index] = codes[order, index]
+            if index in self.numeric:
+                place = self.numeric.index(index)
+                numbers[:, place] = numbers[order, place]
+        return Frame(self.codec, codes, numbers)
+
+
+def cell_names(cells: CategoryCells) -> list[str]:
+    """Give a name to each cell of a category."""
+    named = [canonical_text(value) for value in cells.values]
+    return named + [OTHER] * cells.other + [MISSING] * cells.nullable
+
+
+def counted(cells: NumericCells | DatetimeCells) -> NumericCells:
+    """Give the numeric cells, which for a moment count whole units."""
+    return cells.cells if isinstance(cells, DatetimeCells) else cells
+
+
+def written(cells: Cells, unit: float) -> str:
+    """Write a position in the unit interval as the value it stands for."""
+    if isinstance(cells, CategoryCells):
+        raise SfumatoError("a category has no position")
+    value = cells.from_unit(np.array([unit]))[0].as_py()
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _nullable(cells: Cells) -> bool:
+    return cells.nullable if isinstance(cells, CategoryCells) else counted(cells).nullable

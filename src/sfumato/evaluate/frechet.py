@@ -1,0 +1,127 @@
+"""The Fréchet distance between images, on features that some network sees in them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.neural_network import MLPClassifier
+
+from sfumato.errors import SfumatoError
+from sfumato.evaluate.threads import one_thread
+
+Features = NDArray[np.floating[Any]]
+FEATURES = 64
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """A map from images (n, height, width, channels) of uint8 to features, and its name."""
+
+    name: str
+    features: Callable[[NDArray[np.uint8]], Features]
+
+
+def frechet_distance(first: Features, second: Features) -> float:
+    """Give the squared 2-Wasserstein distance between Gaussians with the features' moments.
+
+    |m1 - m2|² + tr(C1 + C2 - 2 (C1^½ C2 C1^½)^½) (Fréchet 1957; Heusel et al. 2017, with Inception
+    features, as FID). The middle root is taken of a symmetric matrix, so no complex part arises.
+    """
+    if min(len(first), len(second)) < 2:
+        return float("nan")
+    means = [features.mean(axis=0) for features in (first, second)]
+    covariances = [
+        np.atleast_2d(np.cov(features.astype(np.float64), rowvar=False))
+        for features in (first, second)
+    ]
+    root = _root(covariances[0])
+    cross = np.linalg.eigvalsh(root @ covariances[1] @ root)
+    traces = sum(float(np.trace(covariance)) for covariance in covariances)
+    apart = float(((means[0] - means[1]) ** 2).sum())
+    return max(0.0, apart + traces - 2 * float(np.sqrt(np.maximum(cross, 0.0)).sum()))
+
+
+def trained_extractor(
+    x: NDArray[np.uint8], y: NDArray[np.integer[Any]] | None, seed: int = 0
+) -> Extractor:
+    """Train a small network on real images and give its last hidden layer.
+
+    Distances in such features are not comparable with FIDs in Inception features, nor between
+    data sets: hence the name. Without labels the features are principal components.
+    """
+    flat = unit_pixels(x)
+    if y is None or len(np.unique(y)) < 2:
+        components = PCA(min(FEATURES, *flat.shape), random_state=seed).fit(flat)
+        return Extractor(
+            "principal components of the real images",
+            lambda images: np.asarray(components.transform(unit_pixels(images))),
+        )
+    network = MLPClassifier((128, FEATURES), max_iter=20, random_state=seed)
+    with one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # twenty epochs are enough for features
+        network.fit(flat, y)
+
+    def last_hidden(images: NDArray[np.uint8]) -> Features:
+        hidden: Features = unit_pixels(images)
+        for weights, bias in zip(network.coefs_[:-1], network.intercepts_[:-1], strict=True):
+            hidden = np.maximum(hidden @ weights + bias, 0.0)
+        return hidden
+
+    return Extractor(
+        f"a small network trained on the real images ({FEATURES} features, not Inception)",
+        last_hidden,
+    )
+
+
+def inception_extractor(weights: str | Path) -> Extractor:
+    """Give the pooled features of torchvision's Inception v3 with weights from a local file.
+
+    The file holds the state dict of `torchvision.models.inception_v3`. Published FIDs use another
+    port of these weights, so that small differences remain.
+    """
+    try:
+        torch: Any = import_module("torch")
+        models: Any = import_module("torchvision.models")
+    except ImportError:
+        raise SfumatoError("Inception features need torch and torchvision") from None
+    network = models.inception_v3(weights=None, init_weights=False, aux_logits=True)
+    try:
+        network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+    except (OSError, RuntimeError) as error:
+        raise SfumatoError(f"{weights} does not hold weights of Inception v3: {error}") from None
+    network.fc = torch.nn.Identity()
+    network.eval()
+
+    def pooled(images: NDArray[np.uint8]) -> Features:
+        parts = []
+        for start in range(0, len(images), _BATCH):
+            batch = torch.from_numpy(images[start : start + _BATCH]).permute(0, 3, 1, 2).float()
+            batch = batch.expand(-1, 3, -1, -1) / 127.5 - 1
+            batch = torch.nn.functional.interpolate(batch, size=(299, 299), mode="bilinear")
+            with torch.no_grad():
+                parts.append(network(batch).numpy())
+        return np.concatenate(parts)
+
+    return Extractor("Inception v3 (torchvision)", pooled)
+
+
+def unit_pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Give one vector of pixels in [0, 1] per image."""
+    pixels: NDArray[np.float32] = images.reshape(len(images), -1).astype(np.float32)
+    pixels /= 255
+    return pixels
+
+
+def _root(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    values, vectors = np.linalg.eigh(matrix)
+    root: NDArray[np.float64] = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return root

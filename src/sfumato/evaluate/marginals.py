@@ -1,0 +1,141 @@
+"""Marginal errors: how far k columns together are distributed as in the real data.
+
+The error of one marginal is the total variation distance 1/2 sum |p - q|; the error of a table is
+its mean over the sets of k columns (Zhang et al. 2017; Vinaroz et al. 2022, Table 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.codec import CategoryCells
+from sfumato.evaluate.frame import Frame
+
+BINS = 20
+_LARGEST_TABLE = 1 << 22
+
+
+@dataclass(frozen=True)
+class Binned:
+    """Two tables on common bins: the cells of categories, quantile bins of the real numbers."""
+
+    real: NDArray[np.int64]
+    synthetic: NDArray[np.int64]
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, real: Frame, synthetic: Frame, bins: int = BINS) -> Binned:
+        """Bin numbers at quantiles of the real rows; missing values get a bin of their own.
+
+        Equal quantiles fall together, so that a value that many rows share makes one bin.
+        """
+        coded = [frame.codes.astype(np.int64) for frame in (real, synthetic)]
+        sizes = []
+        for index, cells in enumerate(real.codec.cells):
+            if isinstance(cells, CategoryCells):
+                sizes.append(cells.size)
+                continue
+            name = real.names[index]
+            edges = quantile_edges(real.number(name), bins)
+            for frame, codes in zip((real, synthetic), coded, strict=True):
+                numbers = frame.number(name)
+                binned = np.searchsorted(edges, numbers)
+                codes[:, index] = np.where(np.isfinite(numbers), binned, len(edges) + 1)
+            sizes.append(len(edges) + 2)
+        return cls(coded[0], coded[1], tuple(sizes))
+
+    def error(self, columns: Iterable[int]) -> float:
+        """Give the total variation distance of one marginal."""
+        columns = list(columns)
+        real, synthetic = (
+            _joint(codes, columns, self.sizes) for codes in (self.real, self.synthetic)
+        )
+        size = int(np.prod([self.sizes[column] for column in columns], dtype=np.float64))
+        if size > _LARGEST_TABLE:  # more cells than rows could fill: number the ones in use
+            both = np.unique(np.concatenate([real, synthetic]), return_inverse=True)[1]
+            real, synthetic = both[: len(real)], both[len(real) :]
+            size = int(both.max()) + 1
+        p = np.bincount(real, minlength=size) / len(real)
+        q = np.bincount(synthetic, minlength=size) / len(synthetic)
+        return float(np.abs(p - q).sum() / 2)
+
+
+def quantile_edges(numbers: NDArray[np.floating], bins: int) -> NDArray[np.float32]:
+    """Give the inner edges of quantile bins, each bin open to the left; equal ones fall together.
+
+    >>> quantile_edges(np.array([0.0, 0.0, 0.0, 0.5, 1.0]), 4).tolist()
+    [0.0, 0.5]
+    """
+    present = numbers[np.isfinite(numbers)]
+    if not len(present):
+        return np.zeros(0, np.float32)
+    inner = np.quantile(present, np.linspace(0, 1, bins + 1)[1:-1], method="inverted_cdf")
+    return np.unique(inner).astype(np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalError:
+    """The errors of the marginals of k columns: mean and largest over the `counted` sets."""
+
+    columns: int
+    mean: float
+    largest: float
+    counted: int
+    of: int
+
+
+def marginal_error(
+    binned: Binned, columns: int, most: int | None = None, seed: int = 0
+) -> MarginalError:
+    """Give the error over all sets of so many columns, or over `most` sets drawn at random."""
+    width = len(binned.sizes)
+    total = comb(width, columns)
+    sets: Iterable[tuple[int, ...]] = combinations(range(width), columns)
+    if most is not None and total > most:
+        sets = _drawn_sets(width, columns, most, seed)
+    errors = [binned.error(chosen) for chosen in sets]
+    return MarginalError(
+        columns=columns,
+        mean=float(np.mean(errors)) if errors else 0.0,
+        largest=max(errors, default=0.0),
+        counted=len(errors),
+        of=total,
+    )
+
+
+def marginal_errors(
+    real: Frame, synthetic: Frame, most: int = 200, most_pairs: int | None = None, seed: int = 0
+) -> dict[int, MarginalError]:
+    """Give the errors of 1- to 4-way marginals: all columns, all pairs, `most` of the others."""
+    binned = Binned.of(real, synthetic)
+    limits = {1: None, 2: most_pairs, 3: most, 4: most}
+    return {
+        k: marginal_error(binned, k, limit, seed)
+        for k, limit in limits.items()
+        if k <= len(binned.sizes)
+    }
+
+
+def _joint(
+    codes: NDArray[np.int64], columns: list[int], sizes: tuple[int, ...]
+) -> NDArray[np.int64]:
+    joint = np.zeros(len(codes), np.int64)
+    for column in columns:
+        joint = joint * sizes[column] + codes[:, column]
+    return joint
+
+
+def _drawn_sets(width: int, columns: int, most: int, seed: int) -> Iterator[tuple[int, ...]]:
+    rng = np.random.default_rng(seed)
+    seen: set[tuple[int, ...]] = set()
+    while len(seen) < most:
+        chosen = tuple(sorted(rng.choice(width, columns, replace=False).tolist()))
+        if chosen not in seen:
+            seen.add(chosen)
+            yield chosen

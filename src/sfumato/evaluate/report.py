@@ -1,0 +1,175 @@
+"""Two pages that nobody should confuse: a certificate to publish, an internal report to keep.
+
+The certificate is made from a fitted model, hence from released values only. The internal report
+is computed with real rows; publishing it would undo the protection.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from sfumato.evaluate import charts
+from sfumato.evaluate.belief import belief_bounds, strength
+from sfumato.evaluate.certificate import Certificate
+from sfumato.evaluate.evaluation import Associations, Evaluation, TableEvaluation
+from sfumato.methods.base import Model
+from sfumato.privacy.budget import Guarantee
+
+MOST_COLUMNS = 60
+MOST_IN_HEAT_MAP = 30
+MEASURES = {
+    "roc_auc": "ROC-AUC",
+    "pr_auc": "PR-AUC",
+    "f1": "F1",
+    "f1_macro": "F1, macro",
+    "f1_weighted": "F1, weighted",
+    "accuracy": "Accuracy",
+    "roc_auc_hard": "ROC-AUC of labels",
+    "pr_auc_hard": "PR-AUC of labels",
+    "r2": "R²",
+    "mae": "Mean absolute error",
+}
+"""The names of scores; those of labels are what the papers print."""
+
+
+def certificate_html(
+    model: Model, *, title: str = "Synthetic data certificate", seed: int = 0
+) -> str:
+    """Give the certificate of a model as one HTML page that may be published."""
+    certificate = Certificate.of(model, seed)
+    return _render(
+        "certificate.html.j2",
+        title=title,
+        certificate=certificate,
+        guarantee=certificate.guarantee,
+        beliefs=certificate.beliefs,
+        strength=certificate.strength,
+        most_columns=MOST_COLUMNS,
+    )
+
+
+def internal_html(
+    evaluation: Evaluation,
+    guarantee: Guarantee | None = None,
+    *,
+    title: str = "Synthetic data quality",
+) -> str:
+    """Give the report on an evaluation as one HTML page that must not be published."""
+    context: dict[str, Any] = {}
+    if isinstance(evaluation, TableEvaluation):
+        columns = sorted(evaluation.columns, key=lambda column: -column.error)[:MOST_COLUMNS]
+        shown = _most_different(evaluation.associations)
+        context |= {
+            "columns": columns,
+            "shown": shown,
+            "maps": _maps(evaluation.associations, shown),
+        }
+    return _render(
+        "internal.html.j2",
+        title=title,
+        evaluation=evaluation,
+        guarantee=guarantee,
+        beliefs=belief_bounds(guarantee.epsilon) if guarantee else (),
+        strength=strength(guarantee.epsilon) if guarantee else "",
+        measures=_measures(evaluation),
+        chart_from=_chart_from(evaluation),
+        **context,
+    )
+
+
+def report_name(dataset: str, kind: Literal["certificate", "internal"]) -> str:
+    """Give the file name that tells what the report is.
+
+    >>> report_name("adult", "internal")
+    'adult-INTERNAL-report.html'
+    """
+    return f"{dataset}-{'certificate' if kind == 'certificate' else 'INTERNAL-report'}.html"
+
+
+def share(value: float | None) -> str:
+    """Write a share of rows as a percentage."""
+    if value is None or not isfinite(value):
+        return "–"
+    return "<0.1%" if 0 < value < 0.0005 else f"{value:.1%}"
+
+
+def figure(value: float | None) -> str:
+    """Write a score with three decimals, a large number with thousands."""
+    if value is None or not isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
+
+
+def compact(value: float) -> str:
+    """Write a number of any size with three significant digits."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+def whole(value: float) -> str:
+    """Write a count."""
+    return f"{value:,.0f}"
+
+
+def odds(value: float) -> str:
+    """Write a small probability in words.
+
+    >>> odds(1e-6)
+    '1 in 1,000,000'
+    """
+    return f"1 in {1 / value:,.0f}"
+
+
+def _render(template: str, **context: Any) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "share": share,
+        "figure": figure,
+        "compact": compact,
+        "whole": whole,
+        "odds": odds,
+        "capitalize_first": lambda text: text[:1].upper() + text[1:],
+    }
+    return environment.get_template(template).render(charts=charts, **context)
+
+
+def _measures(evaluation: Evaluation) -> dict[str, str]:
+    """Name the scores that this evaluation has, in the order in which they are shown."""
+    found = evaluation.utility_mean.get("synthetic", {})
+    return {key: name for key, name in MEASURES.items() if key in found}
+
+
+def _chart_from(evaluation: Evaluation) -> float:
+    """Let the chart of scores begin at one half where all areas lie above it."""
+    if evaluation.utility is None:
+        return 0.0
+    learners = [*evaluation.utility.synthetic.values(), *evaluation.utility.real.values()]
+    return 0.5 if all(scores.get("roc_auc", 0.0) >= 0.5 for scores in learners) else 0.0
+
+
+def _most_different(found: Associations) -> list[int]:
+    """Choose the columns for the heat maps: all, or those whose associations are most wrong."""
+    order = sorted(range(len(found.names)), key=lambda index: -sum(found.difference[index]))
+    return sorted(order[:MOST_IN_HEAT_MAP])
+
+
+def _maps(found: Associations, shown: list[int]) -> list[tuple[str, Markup]]:
+    names = [found.names[i] for i in shown]
+    return [
+        (title, charts.heat_map(title, names, [[matrix[i][j] for j in shown] for i in shown]))
+        for title, matrix in (
+            ("Real", found.real),
+            ("Synthetic", found.synthetic),
+            ("Absolute difference", found.difference),
+        )
+    ]

@@ -1,0 +1,166 @@
+"""The findings in brief: a few headlines, and where the data are weak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+
+from sfumato.codec import CategoryCells
+from sfumato.evaluate.evaluation import (
+    Associations,
+    ColumnComparison,
+    Headline,
+    MarginalComparison,
+)
+from sfumato.evaluate.frame import Frame, cell_names
+from sfumato.evaluate.utility import Figures, Utility
+
+MOST_LISTED = 5
+WEAK_COLUMN = 0.1
+WEAK_COVERAGE = 0.9
+WEAK_ASSOCIATION = 0.1
+WEAK_CLASS = 0.5
+
+
+def utility_headline(utility: Utility) -> Headline:
+    """Compare the mean score of learners trained on synthetic and on real rows."""
+    figure = "roc_auc" if utility.task == "classification" else "r2"
+    return Headline(
+        name=f"Predicting {utility.target}",
+        value=utility.mean["synthetic"][figure],
+        worst=0.5 if figure == "roc_auc" else 0.0,
+        best=utility.mean["real"][figure],
+        meaning="how well learners trained on synthetic rows predict real ones: mean "
+        + ("ROC-AUC" if figure == "roc_auc" else "R²"),
+        worst_is="guessing",
+        best_is="trained on real rows",
+    )
+
+
+def pair_headline(pairs: MarginalComparison) -> Headline:
+    """Place the two-way error below that of shuffled columns."""
+    return Headline(
+        name="Pairs of columns",
+        value=pairs.error.mean,
+        worst=pairs.independent,
+        best=0.0,
+        meaning="the share of rows that would have to change for two columns together to be "
+        "distributed as in the real data: mean over pairs",
+        worst_is="columns shuffled",
+        best_is="exact",
+    )
+
+
+def association_headline(found: Associations) -> Headline:
+    """Place the mean difference of associations below that of shuffled columns."""
+    return Headline(
+        name="Associations",
+        value=found.mean_difference,
+        worst=found.independent,
+        best=0.0,
+        meaning="how far the strength of association between two columns is off: mean over pairs",
+        worst_is="columns shuffled",
+        best_is="exact",
+    )
+
+
+def query_headline(error: float, shuffled: float) -> Headline:
+    """Place the mean error of counting queries below that of shuffled columns."""
+    return Headline(
+        name="Counting queries",
+        value=error,
+        worst=max(shuffled, error),
+        best=0.0,
+        meaning="how far random counts are off, in shares of all rows: mean over 500 questions "
+        "about one to three columns",
+        worst_is="columns shuffled" if shuffled >= error else "worse than shuffled columns",
+        best_is="exact",
+    )
+
+
+def discriminator_headline(areas: Figures) -> Headline:
+    """Give the best discriminator's area between 1 and 0.5."""
+    return Headline(
+        name="Telling rows apart",
+        value=max(areas.values()),
+        worst=1.0,
+        best=0.5,
+        meaning="how well the better of two classifiers tells synthetic rows from real ones: "
+        "ROC-AUC; any small flaw can push it to 1",
+        worst_is="always told apart",
+        best_is="never told apart",
+    )
+
+
+def weaknesses(
+    columns: tuple[ColumnComparison, ...],
+    associations: Associations,
+    real: Frame,
+    synthetic: Frame,
+    target: str | None,
+) -> tuple[str, ...]:
+    """Say in sentences where the synthetic rows should not be relied on."""
+    return (
+        *_weak_classes(real, synthetic, target),
+        *_weak_columns(columns),
+        *_weak_coverage(columns, real, synthetic),
+        *_weak_pairs(associations),
+    )
+
+
+def _weak_classes(real: Frame, synthetic: Frame, target: str | None) -> Iterator[str]:
+    if target is None:
+        return
+    index = real.codec.index(target)
+    cells = real.codec.cells[index]
+    if not isinstance(cells, CategoryCells):
+        return
+    shares = [
+        np.bincount(frame.codes[:, index], minlength=cells.size) / len(frame)
+        for frame in (real, synthetic)
+    ]
+    for name, wanted, found in zip(cell_names(cells), *shares, strict=True):
+        if wanted and not WEAK_CLASS < found / wanted < 1 / WEAK_CLASS:
+            yield (
+                f"The class {name} of {target} makes up {wanted:.2%} of the real rows "
+                f"and {found:.2%} of the synthetic ones."
+            )
+
+
+def _weak_columns(columns: tuple[ColumnComparison, ...]) -> Iterator[str]:
+    for column in sorted(columns, key=lambda each: -each.error)[:MOST_LISTED]:
+        if column.error > WEAK_COLUMN:
+            yield (
+                f"{column.name} alone is off: {column.error:.1%} of the rows would have to change."
+            )
+
+
+def _weak_coverage(
+    columns: tuple[ColumnComparison, ...], real: Frame, synthetic: Frame
+) -> Iterator[str]:
+    for index, column in enumerate(columns):
+        cells = real.codec.cells[index]
+        if isinstance(cells, CategoryCells):
+            lost = np.setdiff1d(real.codes[:, index], synthetic.codes[:, index])
+            if len(lost):
+                names = [cell_names(cells)[code] for code in lost[:MOST_LISTED]]
+                more = f" and {len(lost) - MOST_LISTED} more" if len(lost) > MOST_LISTED else ""
+                yield f"{column.name} never takes these values: {', '.join(names)}{more}."
+        elif column.coverage < WEAK_COVERAGE:
+            yield f"{column.name} spans only {column.coverage:.0%} of the real range."
+
+
+def _weak_pairs(found: Associations) -> Iterator[str]:
+    pairs = sorted(
+        combinations(range(len(found.names)), 2),
+        key=lambda pair: -abs(found.real[pair[0]][pair[1]] - found.synthetic[pair[0]][pair[1]]),
+    )
+    for i, j in pairs[:MOST_LISTED]:
+        wanted, got = found.real[i][j], found.synthetic[i][j]
+        if abs(wanted - got) > WEAK_ASSOCIATION:
+            yield (
+                f"{found.names[i]} and {found.names[j]} are associated at {got:.2f} "
+                f"instead of {wanted:.2f}."
+            )

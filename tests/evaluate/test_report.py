@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from evaluate.models import IMAGES, SCRIPT, TABLE, fake_model, images, table
+from sfumato.evaluate import evaluate_images, evaluate_table
+from sfumato.evaluate.belief import belief_bounds, strength
+from sfumato.evaluate.certificate import Certificate
+from sfumato.evaluate.evaluation import Evaluation
+from sfumato.evaluate.noise import class_noise
+from sfumato.evaluate.report import (
+    certificate_html,
+    compact,
+    figure,
+    internal_html,
+    report_name,
+    share,
+    whole,
+)
+from sfumato.methods.base import Model
+
+
+@cache
+def table_evaluation() -> Evaluation:
+    return evaluate_table(table(400), table(300, 1), TABLE, "smoker", test=table(150, 2))
+
+
+@cache
+def image_evaluation() -> Evaluation:
+    return evaluate_images(*images(90), *images(90, 1))
+
+
+@cache
+def pages() -> dict[str, str]:
+    guarantee = fake_model(TABLE).guarantee
+    return {
+        "certificate of a table": certificate_html(fake_model(TABLE), title="People & co"),
+        "certificate of images": certificate_html(fake_model(IMAGES)),
+        "report on a table": internal_html(table_evaluation(), guarantee),
+        "report on images": internal_html(image_evaluation()),
+    }
+
+
+class Page(HTMLParser):
+    """Collects what the tests ask about."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.cells: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in {"meta", "br", "img"}:
+            self.open.append(tag)
+        if tag == "td":
+            self.cells.append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "td" in self.open and "svg" not in self.open:
+            self.cells[-1] += data
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["certificate of a table", "certificate of images", "report on a table", "report on images"],
+)
+def test_a_page_is_well_formed_accessible_and_reaches_for_nothing(name: str) -> None:
+    text = pages()[name]
+    page = Page(text)
+    assert page.open == []
+    names = [tag for tag, _ in page.tags]
+    assert "script" not in names
+    assert names.count("main") == names.count("h1") == 1
+    levels = [int(tag[1]) for tag in names if re.fullmatch(r"h[1-6]", tag)]
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert names.count("table") == names.count("caption")
+    for tag, given in page.tags:
+        if tag == "th":
+            assert given.get("scope") in {"row", "col"}
+        if tag == "svg":
+            assert given.get("role") == "img" or given.get("aria-hidden") == "true"
+        if tag == "img":
+            assert given["alt"]
+            assert (given["src"] or "").startswith("data:image/png;base64,")
+        assert not any(key.startswith("on") for key in given)
+    assert "default-src 'none'" in text
+    assert not re.search(r"https?://|@import|url\(", text)
+
+
+def test_names_from_the_data_stay_text() -> None:
+    for text in pages().values():
+        assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in pages()["certificate of a table"]
+    assert "&lt;script&gt;" in pages()["report on a table"]
+    assert "height &lt;cm&gt;" in pages()["report on a table"]
+    assert SCRIPT in json.dumps(table_evaluation().to_dict())
+
+
+def test_the_two_kinds_are_told_apart_at_first_sight() -> None:
+    for name, text in pages().items():
+        published = name.startswith("certificate")
+        assert ('<body class="certificate">' in text) == published
+        assert ("may be published" in text) == published
+        assert ("DO NOT PUBLISH" in text) != published
+    assert report_name("adult", "certificate") == "adult-certificate.html"
+    assert "INTERNAL" in report_name("adult", "internal")
+
+
+def test_every_figure_in_the_report_appears_in_the_json() -> None:
+    for evaluation in (table_evaluation(), image_evaluation()):
+        known = written_figures(json.loads(evaluation.to_json()))
+        found = Page(internal_html(evaluation)).cells
+        figures = [n for cell in found for n in re.findall(r"<?-?\d[\d,.]*%?", cell)]
+        assert len(figures) > 30
+        assert set(figures) <= known
+
+
+def test_every_figure_in_the_certificate_appears_in_its_json() -> None:
+    for schema in (TABLE, IMAGES):
+        certificate = Certificate.of(fake_model(schema))
+        known = written_figures(json.loads(certificate.to_json()))
+        known |= {compact(certificate.guarantee.rho)}  # the sum of the spends
+        text = certificate_html(fake_model(schema))
+        body, rest = text.split('<section aria-labelledby="declared">')
+        cells = Page(body + rest.split("</section>")[1]).cells  # the schema is words, not figures
+        found = [number for cell in cells for number in re.findall(r"<?-?\d[\d,.]*%?", cell)]
+        assert set(found) <= known
+
+
+def written_figures(value: object) -> set[str]:
+    """Write every number of a JSON value in every way in which the pages write numbers."""
+    if isinstance(value, dict):
+        return set().union(*(written_figures(item) for item in value.values()), value)
+    if isinstance(value, list):
+        return set().union(*map(written_figures, value)) if value else set()
+    if isinstance(value, int | float):
+        return {share(value), figure(value), compact(value), whole(value)}
+    return set()
+
+
+def test_a_page_is_the_same_each_time() -> None:
+    assert certificate_html(fake_model(TABLE)) == certificate_html(fake_model(TABLE))
+
+
+def test_the_certificate_reads_released_values_only() -> None:
+    model = fake_model(TABLE)
+    certificate = Certificate.of(model)
+    assert certificate.guarantee == model.guarantee
+    assert all(set(bars.shares) == {"synthetic"} for bars in certificate.columns)
+    assert json.loads(certificate.to_json())["guarantee"]["epsilon"] == model.guarantee.epsilon
+
+
+def test_the_bound_on_belief_is_that_of_the_dissertation() -> None:
+    # Harder (2024), Table 1.1: even odds before.
+    for epsilon, bound in ((5, 0.993), (2, 0.881), (1, 0.731), (0.5, 0.622), (0.1, 0.525)):
+        (belief,) = belief_bounds(epsilon, (0.5,))
+        assert belief.at_most == pytest.approx(bound, abs=5e-4)
+        assert belief.at_least == pytest.approx(1 - bound, abs=5e-4)
+    (belief,) = belief_bounds(1.0, (0.1,))
+    assert belief.at_most / (1 - belief.at_most) == pytest.approx(np.e * 0.1 / 0.9)
+    assert [strength(e) for e in (1, 2, 11)] == ["strong", "reasonable", "weak"]
+
+
+def test_noise_drowns_a_rare_class_of_a_table() -> None:
+    model = fake_model(TABLE)
+    found = class_noise(model.releases, 4, ["no", "yes", "rarely"], np.array([600.0, 40.0, 5.0]))
+    # Each class is spread over 7 cells with noise of scale 5.
+    assert [each.signal_to_noise for each in found] == pytest.approx(
+        [rows / (5 * np.sqrt(7)) for rows in (600, 40, 5)]
+    )
+    assert [each.verdict for each in found] == ["clear", "clear", "drowned"]
+    assert class_noise(model.releases, 3, ["a", "b"], np.ones(2)) == []
+    (release,) = model.releases
+    joined = {"counts": [[0, 1]], "axes": [{"column": 0, "size": 7}, {"column": 4, "size": 1}]}
+    alike = type(release)(values=release.values, statistic=joined, spend=release.spend)
+    assert class_noise((alike,), 4, ["a", "b"], np.ones(2)) == []
+    assert any("rarely" in sentence for sentence in Certificate.of(model).weaknesses)
+    assert "drowned by noise" in certificate_html(model)
+
+
+def test_noise_drowns_a_faint_class_of_images() -> None:
+    found = Certificate.of(fake_model(IMAGES)).classes
+    noise = 5 * np.sqrt(5)
+    assert found[0].signal_to_noise == pytest.approx(np.sqrt(4000**2 - noise**2) / noise)
+    assert found[2].verdict == "drowned"
+
+
+def test_weights_of_a_statistic_scale_its_noise() -> None:
+    model = fake_model(TABLE)
+    (release,) = model.releases
+    heavy = {"concat": [{"weighted": release.statistic, "weight": 4}]}
+    weighted = type(release)(values=release.values, statistic=heavy, spend=release.spend)
+    (plain,), (scaled,) = (
+        class_noise((each,), 4, ["no"], np.array([10.0])) for each in (release, weighted)
+    )
+    assert scaled.signal_to_noise == pytest.approx(4 * plain.signal_to_noise)
+
+
+def test_a_model_without_labels_or_class_counts_is_certified() -> None:
+    class Unlabelled(type(fake_model(IMAGES))):  # type: ignore[misc]
+        def sample(self, *given: object, **options: object) -> object:
+            return images(40)[0]
+
+    common = {n: getattr(fake_model(IMAGES), n) for n in Model.__dataclass_fields__}
+    text = certificate_html(Unlabelled(**common))
+    assert "Nothing was released from which" in text

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from evaluate.models import TABLE, table
+from sfumato.errors import SfumatoError
+from sfumato.evaluate import evaluate, evaluate_table
+from sfumato.evaluate.evaluation import Headline
+from sfumato.evaluate.frame import Frame
+from sfumato.evaluate.histograms import MOST_BARS, histogram
+from sfumato.schema import Categorical, Numeric, Schema
+
+
+def test_identical_tables_score_perfectly() -> None:
+    rows = table(600)
+    found = evaluate_table(rows, rows, TABLE)
+    assert all(each.error.mean == 0 for each in found.marginals.values())
+    assert found.associations.mean_difference == 0
+    assert found.queries.mean == 0
+    assert all(column.error == 0 and column.coverage == 1 for column in found.columns)
+    assert max(found.discriminator.values()) <= 0.6
+    assert found.weaknesses == ()
+
+
+def test_equal_samples_are_taken_of_identical_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.evaluate.tables.FAST_ROWS", 100)
+    rows = table(300)
+    found = evaluate_table(rows, rows, TABLE)
+    assert found.rows == {"real": 100, "synthetic": 100, "test": 20}
+    assert found.marginals[2].error.mean == 0
+
+
+def test_shuffled_columns_score_at_the_independence_level() -> None:
+    rows = table(1000)
+    rng = np.random.default_rng(1)
+    shuffled = pa.table({name: rows[name].take(rng.permutation(1000)) for name in TABLE.columns})
+    found = evaluate_table(rows, shuffled, TABLE)
+    pairs = found.marginals[2]
+    assert pairs.error.mean == pytest.approx(pairs.independent, rel=0.1)
+    assert found.associations.mean_difference == pytest.approx(
+        found.associations.independent, rel=0.2
+    )
+    grades = {line.name: line.grade for line in found.headlines}
+    assert grades["Pairs of columns"] < 0.1
+    assert any("associated" in sentence for sentence in found.weaknesses)
+
+
+def test_the_result_is_whole_in_strict_json_and_repeatable() -> None:
+    made = table(200, 3)
+    found = evaluate_table(table(300), made, TABLE, "smoker", test=table(100, 2))
+    read = json.loads(found.to_json(), parse_constant=lambda text: pytest.fail(text))
+    assert read["kind"] == "table"
+    assert set(read["utility"]["synthetic"]) == set(read["utility"]["real"])
+    assert read["utility_mean"]["real"]["accuracy"] == found.utility_mean["real"]["accuracy"]
+    assert evaluate_table(table(50), made, TABLE) == evaluate_table(table(50), made, TABLE)
+
+
+def test_full_trains_all_of_the_papers_classifiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(
+        "sfumato.evaluate.tables.train_on_synthetic",
+        lambda *given, **options: asked.append((given[5], options["jobs"])),
+    )
+    evaluate_table(table(60), table(60, 1), TABLE, "ill", full=True)
+    assert asked == [("twelve", -1)]
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_a_handful_of_synthetic_rows_gets_figures(rows: int) -> None:
+    found = evaluate_table(table(60), table(rows), TABLE, "smoker")
+    assert found.rows["synthetic"] == rows
+    assert json.loads(found.to_json())
+
+
+def test_a_single_column_is_evaluated() -> None:
+    schema = Schema(columns={"n": Numeric(low=0, high=1)})
+    rows = pa.table({"n": np.linspace(0, 1, 50)})
+    assert set(evaluate_table(rows, rows, schema).marginals) == {1}
+
+
+def test_missing_values_and_categories_that_never_come_are_told() -> None:
+    rows = table(500)
+    made = pa.table({**{n: rows[n] for n in TABLE.columns}, "job": ["clerk"] * 500})
+    found = evaluate_table(rows, made, TABLE)
+    assert any(s.startswith("job never takes these values: nurse") for s in found.weaknesses)
+    assert any(s.startswith("job alone is off") for s in found.weaknesses)
+
+
+def test_files_are_read_and_bad_requests_are_one_sentence(tmp_path: Path) -> None:
+    pa.csv.write_csv(table(80), tmp_path / "real.csv")
+    found = evaluate(tmp_path / "real.csv", table(80, 1), TABLE)
+    assert found.rows["real"] == 80
+    with pytest.raises(SfumatoError, match="no modelled column 'wealth'"):
+        evaluate_table(table(20), table(20), TABLE, "wealth")
+    with pytest.raises(SfumatoError, match="synthetic data have no rows"):
+        evaluate_table(table(20), table(20).slice(0, 0), TABLE)
+    with pytest.raises(SfumatoError, match="describes images"):
+        evaluate_table(table(20), table(20), Schema.from_toml("[images]\nheight=2\nwidth=2\n"))
+
+
+def test_a_headline_lies_between_worst_and_best() -> None:
+    def grade(value: float, worst: float, best: float) -> float:
+        line = Headline(
+            name="", value=value, worst=worst, best=best, meaning="", worst_is="", best_is=""
+        )
+        return line.grade
+
+    assert grade(0.7, 0.5, 0.9) == pytest.approx(0.5)
+    assert grade(0.3, 0.4, 0.0) == pytest.approx(0.25)
+    assert grade(0.95, 0.5, 0.9) == 1.0
+    assert grade(0.5, 0.5, 0.5) == 1.0
+
+
+def test_bars_of_numbers_cover_the_middle_and_take_the_rest_in() -> None:
+    schema = Schema(columns={"n": Numeric(low=0, high=1000, integer=True, nullable=True)})
+    values = [*range(100), 900, None]
+    bars = histogram(0, {"synthetic": Frame.of(pa.table({"n": values}), schema)})
+    assert bars.ordered
+    assert bars.labels[-1] == "(missing)"
+    assert bars.labels[0].startswith("up to")
+    assert bars.labels[-2].endswith("or more")
+    assert sum(bars.shares["synthetic"]) == pytest.approx(1, abs=1e-4)
+    few = histogram(0, {"synthetic": Frame.of(pa.table({"n": [3, 4, 4, 5]}), schema)})
+    assert few.labels == ("3", "4", "5")
+    assert few.shares["synthetic"] == (0.25, 0.5, 0.25)
+
+
+def test_rare_categories_share_a_bar() -> None:
+    schema = Schema(columns={"c": Categorical(values=tuple(range(40)))})
+    rows = pa.table({"c": [i for i in range(40) for _ in range(40 - i)]})
+    bars = histogram(0, {"real": Frame.of(rows, schema), "synthetic": Frame.of(rows, schema)})
+    assert len(bars.labels) == MOST_BARS
+    assert bars.labels[-1] == "(29 more)"
+    assert sum(bars.shares["real"]) == pytest.approx(1, abs=1e-4)
