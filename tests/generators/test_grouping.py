@@ -5,6 +5,7 @@ from sfumato.generators.grouping import (
     MAX_CLASSES,
     NoisyHistogram,
     coarse_partition,
+    draw_cells,
     estimate_cells,
     group_cells,
     group_classes,
@@ -114,3 +115,11 @@ def test_classes_beyond_the_limit_share_one():
     groups = group_classes(np.arange(100.0) + 1, 100, 10.0)
     assert groups.max() == MAX_CLASSES
     assert len(set(groups[-MAX_CLASSES:])) == MAX_CLASSES
+
+
+def test_cells_are_drawn_within_their_group_by_their_mass():
+    partition, mass = np.array([1, 0, 1, 2, 2]), np.array([30.0, 5.0, 10.0, 0.0, 0.0])
+    groups = np.repeat([0, 1, 2], 20_000)
+    drawn = draw_cells(groups, partition, mass, np.random.default_rng(3))
+    assert (partition[drawn] == groups).all()
+    assert np.bincount(drawn) / 20_000 == pytest.approx([0.75, 1, 0.25, 0.5, 0.5], abs=0.02)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from sfumato.generators.mixture_fit import (
-    NoisyTables,
     fit_mixture,
     make_problem,
     noise_norm,
     objective,
 )
+from sfumato.generators.noisy_tables import NoisyTables
 
 
 def noisy(rows, classes, sizes, sigma, rng, singles=()):
@@ -155,7 +155,7 @@ def test_class_counts_weigh_totals_by_their_noise():
 
 def test_the_norm_of_noise_is_that_of_a_random_matrix():
     rng = np.random.default_rng(7)
-    pairs = {pair: np.zeros((1, 2, 2)) for pair in combinations(range(200), 2)}
+    pairs = {pair: 50.0 * np.eye(2)[None] for pair in combinations(range(200), 2)}
     tables = NoisyTables(sizes=(2,) * 200, classes=1, sigma=1.0, pairs=pairs, singles={})
     problem = make_problem(tables, [np.ones(2)] * 200, np.array([100.0]))
     # orthogonal to the constants each pair has one direction left: half a standard normal each

@@ -95,7 +95,7 @@ class Counts(Statistic):
 
 def counting_noise(tables: int, budget: Budget, share: float) -> float:
     """Give the noise of each cell when so many tables are counted for a share of the budget."""
-    sensitivity = budget.max_rows_per_unit * _sensitivity(tables, budget.relation)
+    sensitivity = budget.max_rows_per_unit * _sensitivity(max(1, tables), budget.relation)
     return gaussian_scale(sensitivity, share * budget.rho)
 
 

@@ -20,20 +20,24 @@ their components are put together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from sfumato.generators.mixture import Mixture
+from sfumato.generators.noisy_tables import NoisyTables
 
 Floats = NDArray[np.floating[Any]]
 
 COMPONENTS = 100
-RESTARTS = 3
+RESTARTS = 3  # at most; fewer where a step is more than a third of STEP_WORK
 STEPS = 500
+STEP_WORK = 2e8  # classes * components * squared groups, over all restarts: about a minute
 
 _WARM = 0.3  # share of the steps at the first penalty
 _COOL = 0.3  # share of the steps, at the end, with falling step width
@@ -47,30 +51,6 @@ _CLASS_PRIOR = 1.0  # of a class's departure from the whole table, where there a
 _FLOOR = 1e-3  # share of a column spread evenly, so that no group's logit is infinite
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class NoisyTables:
-    """Released counts per class: of pairs of columns, and of single columns.
-
-    `pairs[i, j]` has the shape (classes, sizes[i], sizes[j]), `singles[i]` (classes, sizes[i]).
-    Every cell carries Gaussian noise of deviation `sigma`.
-    """
-
-    sizes: tuple[int, ...]
-    classes: int
-    sigma: float
-    pairs: Mapping[tuple[int, int], Floats]
-    singles: Mapping[int, Floats]
-
-    def class_counts(self, prior: Floats, prior_sigma: float) -> NDArray[np.float64]:
-        """Rows of each class: the inverse-variance mean of `prior` and all tables' totals."""
-        tables = [*self.pairs.values(), *self.singles.values()]
-        flat = [table.reshape(self.classes, -1) for table in tables]
-        totals = [np.asarray(prior, np.float64)] + [t.sum(axis=1, dtype=np.float64) for t in flat]
-        weights = [prior_sigma**-2] + [1 / (t.shape[1] * self.sigma**2) for t in flat]
-        counts = np.average(np.stack(totals), axis=0, weights=weights)
-        return np.maximum(counts, 1e-6 * max(float(counts.max()), 1.0))  # none is impossible
-
-
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What is fitted: dense tables in units of the noise, and where they count."""
@@ -81,7 +61,7 @@ class Problem:
     counts: Floats  # (C,) rows over sigma
     paired: NDArray[np.int64]  # (G',) positions of the columns that occur in pairs
     pair_targets: Floats  # (C, G', G')
-    pair_mask: Floats  # (G', G')
+    pair_mask: Floats  # (G', G'), one where a table gives a target
     single_targets: Floats  # (C, G)
     single_mask: Floats  # (G,)
 
@@ -109,9 +89,9 @@ def fit_mixture(
     restarts: int = RESTARTS,
     steps: int = STEPS,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> Mixture:
-    """Fit `restarts` mixtures and put them together.
+    """Fit up to `restarts` mixtures, fewer where they would take long, and put them together.
 
     `one_way[i]` is the estimated mass of each group of column i. Without pairs there is nothing
     but the classes to tell components apart, and one component a class is enough.
@@ -120,17 +100,20 @@ def fit_mixture(
     if not tables.sizes:
         return Mixture(shares, np.ones((tables.classes, 1)), np.zeros((1, 0)), ())
     problem = make_problem(tables, one_way, class_counts)
-    if not tables.pairs:
+    components = max(components, tables.classes)
+    if tables.pairs:
+        work = tables.classes * components * len(problem.paired) ** 2
+        restarts = max(1, min(restarts, int(STEP_WORK / work)))
+    else:
         components, restarts = tables.classes, 1
-    fits = []
-    for restart in range(restarts):
 
-        def advance(share: float, done: int = restart) -> None:
-            if progress is not None:
-                progress((done + share) / restarts)
-
+    def fit(restart: int) -> tuple[Floats, Floats]:
         rng = np.random.default_rng([seed, restart])
-        fits.append(_fit(problem, max(components, tables.classes), steps, rng, advance))
+        return _fit(problem, components, steps, rng, progress if restart == 0 else lambda s: None)
+
+    # One thread for each restart: the matrices are too small to be worth sharing out.
+    with threadpool_limits(1), ThreadPoolExecutor() as pool:
+        fits = list(pool.map(fit, range(restarts)))
     return Mixture(
         shares,
         np.concatenate([weights for weights, _ in fits], axis=1) / restarts,
@@ -158,8 +141,8 @@ def make_problem(
     for (i, j), table in tables.pairs.items():
         targets[:, block[i], block[j]] = table / tables.sigma
         targets[:, block[j], block[i]] = table.transpose(0, 2, 1) / tables.sigma
-        mask[block[i], block[j]] = 1
-        mask[block[j], block[i]] = 1
+        for first, second in ((block[i], block[j]), (block[j], block[i])):
+            mask[first, second] = 1
     single_targets = np.zeros((tables.classes, int(sizes.sum())), dtype)
     single_mask = np.zeros(int(sizes.sum()), dtype)
     for i, table in tables.singles.items():
@@ -185,7 +168,7 @@ def noise_norm(problem: Problem, rng: np.random.Generator) -> float:
     for _ in range(50):
         vector = noise @ vector
         norm = float(np.linalg.norm(vector))
-        vector /= norm
+        vector /= max(norm, 1e-12)
     return norm
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -24,7 +25,7 @@ from sfumato.generators.grouping import MAX_GROUPS, Partition, group_cells
 Floats = NDArray[np.floating[Any]]
 
 MAX_CELLS = 2_000_000  # of a release, for the time that noise takes
-LEAST_ROWS = 3.0  # in units of the noise of all pairs
+LEAST_ROWS = 5.0  # in units of the noise of all pairs
 LEAST_DETAIL = 0.5  # of the single columns' resolution that all pairs must keep
 
 
@@ -36,7 +37,7 @@ class TableChoice:
     pairs: tuple[tuple[int, int], ...]
     singles: tuple[int, ...]
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The number of groups of each column."""
         return tuple(_size(groups) for groups in self.groups)

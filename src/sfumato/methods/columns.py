@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.features.marginals import Axis
+from sfumato.generators.grouping import draw_cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +44,8 @@ class GroupedColumn:
     def draw_cells(
         self, groups: NDArray[np.integer[Any]], rng: np.random.Generator
     ) -> NDArray[np.int64]:
-        """Draw a cell within each group, in proportion to the cells' mass.
-
-        Groups without mass are drawn from evenly.
-        """
-        empty = self.group_mass[self.groups] <= 0
-        order = np.argsort(self.groups, kind="stable")
-        ends = np.cumsum(np.where(empty, 1.0, self.mass)[order])
-        counts = np.bincount(self.groups, minlength=self.size)
-        last = np.cumsum(counts) - 1
-        first = last - counts + 1
-        high = ends[last]
-        low = np.concatenate([[0.0], high[:-1]])
-        points = low[groups] + rng.random(len(groups)) * (high - low)[groups]
-        place = np.searchsorted(ends, points, side="right")
-        cells: NDArray[np.int64] = order[np.clip(place, first[groups], last[groups])]
-        return cells
+        """Draw a cell within each group, in proportion to the cells' mass."""
+        return draw_cells(groups, self.groups, self.mass, rng)
 
 
 def save_columns(columns: Sequence[GroupedColumn]) -> dict[str, NDArray[Any]]:

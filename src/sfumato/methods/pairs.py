@@ -20,7 +20,8 @@ from sfumato.errors import SfumatoError
 from sfumato.features.marginals import Axis, Counts, counting_noise
 from sfumato.generators.grouping import MAX_CLASSES, MAX_GROUPS, group_cells, group_classes
 from sfumato.generators.mixture import Mixture
-from sfumato.generators.mixture_fit import NoisyTables, fit_mixture
+from sfumato.generators.mixture_fit import fit_mixture
+from sfumato.generators.noisy_tables import NoisyTables
 from sfumato.generators.pair_choice import MAX_CELLS, TableChoice, choose_tables
 from sfumato.methods.base import Given, Method, Model, Plan
 from sfumato.methods.columns import GroupedColumn, load_columns, save_columns
