@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
 from sfumato.codec import Batch
 from sfumato.features.marginals import Axis, Counts
+from sfumato.methods.base import Method, Model
+from sfumato.privacy.budget import Budget
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.release import Curator
+from sfumato.rows import encoded_rows
 from sfumato.schema import Boolean, Categorical, Numeric, Schema
 
 SCHEMA = Schema(
@@ -41,3 +48,17 @@ def count_statistic(cells: int = 4) -> Counts:
 def coded(values: list[int]) -> Batch:
     """Rows of one coded column."""
     return Batch(np.array(values, np.int32).reshape(-1, 1), np.empty((len(values), 0), np.float32))
+
+
+def seeded_fit(method: Method, data: Any, schema: Schema, budget: Budget) -> Model:
+    """Fit with rounded Gaussian noise from a fixed seed: for tests only."""
+    rng = np.random.default_rng(0)
+    curator = Curator(
+        encoded_rows(data, method.codec(schema), budget.max_rows_per_unit),
+        budget,
+        ledger=Ledger(":memory:"),
+        dataset="test",
+        schema=schema,
+        sampler=lambda size, sigma: np.rint(rng.normal(0, sigma, size)).astype(np.int64),
+    )
+    return method.learn(curator, schema)

@@ -2,6 +2,7 @@
 
 from sfumato.errors import SfumatoError
 from sfumato.methods.base import Method, Model, load_model
+from sfumato.methods.moments import Moments
 from sfumato.methods.pairs import Pairs
 from sfumato.privacy.budget import Budget, Guarantee, Relation
 from sfumato.privacy.ledger import Ledger
@@ -19,6 +20,7 @@ __all__ = [
     "Ledger",
     "Method",
     "Model",
+    "Moments",
     "Numeric",
     "Pairs",
     "Relation",

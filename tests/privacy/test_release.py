@@ -116,10 +116,10 @@ def test_a_full_disk_is_noticed_before_anything_is_spent(
 
 def test_a_plan_that_could_overflow_is_refused() -> None:
     with pytest.raises(SfumatoError, match="64 bits"):
-        plan_spend("wide", Weighted(count_statistic(), 1 << 23), BUDGET, 1.0)
+        plan_spend("wide", Weighted(count_statistic(), 1 << 25), BUDGET, 1.0)
     tiny = Budget(epsilon=1e-14, delta=1e-14)
     with pytest.raises(SfumatoError, match="64 bits"):
-        plan_spend("noisy", Weighted(count_statistic(), 1 << 22), tiny, 0.01)
+        plan_spend("noisy", Weighted(count_statistic(), 1 << 24), tiny, 0.01)
 
 
 def test_a_unit_of_many_rows_gets_as_much_more_noise() -> None:

@@ -26,10 +26,13 @@ def _torch() -> Any:
 class SmallCNN(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Two convolutions with pooling and a dense layer, trained by Adam; takes flat unit pixels."""
 
-    def __init__(self, shape: tuple[int, int, int], epochs: int = 5, seed: int = 0) -> None:
+    def __init__(
+        self, shape: tuple[int, int, int], epochs: int = 5, seed: int = 0, width: int = 16
+    ) -> None:
         self.shape = shape
         self.epochs = epochs
         self.seed = seed
+        self.width = width
 
     def fit(self, x: NDArray[np.float32], y: NDArray[np.integer[Any]]) -> SmallCNN:
         """Train on labels 0, 1, …"""
@@ -41,14 +44,14 @@ class SmallCNN(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             self.network_ = nn.Sequential(
-                nn.Conv2d(channels, 16, 3, padding=1),
+                nn.Conv2d(channels, self.width, 3, padding=1),
                 nn.ReLU(),
                 nn.MaxPool2d(2, ceil_mode=True),
-                nn.Conv2d(16, 32, 3, padding=1),
+                nn.Conv2d(self.width, 2 * self.width, 3, padding=1),
                 nn.ReLU(),
                 nn.MaxPool2d(2, ceil_mode=True),
                 nn.Flatten(),
-                nn.Linear(32 * -(-height // 4) * -(-width // 4), 128),
+                nn.Linear(2 * self.width * -(-height // 4) * -(-width // 4), 128),
                 nn.ReLU(),
                 nn.Linear(128, len(self.classes_)),
             )

@@ -31,8 +31,8 @@ from sfumato.codec import Batch
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Budget, Relation
 
-ENTRY_BITS = 22
-ROW_BITS = 40
+ENTRY_BITS = 24
+ROW_BITS = 38
 
 
 class Statistic(ABC):
@@ -102,7 +102,7 @@ class Quantized(Statistic):
 
     The bound B = 2^bits is enforced row by row, not trusted. Rounding toward zero can only shorten
     a vector. The squared norm of the rounded vector is then exact: it is a sum of squares of
-    integers, and in doubles such sums are exact up to 2^53, far above B² <= 2^44. A row that is
+    integers, and in doubles such sums are exact up to 2^53, far above B² <= 2^48. A row that is
     longer than B is shortened and rounded again; NaN, infinite and overflowing rows become zero,
     as do negative entries of a map that calls itself non-negative.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sfumato.methods.base import Method
+from sfumato.methods.moments import Moments
 from sfumato.methods.pairs import Pairs
 
-METHODS: dict[str, type[Method]] = {"pairs": Pairs}
+METHODS: dict[str, type[Method]] = {"moments": Moments, "pairs": Pairs}

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sfumato.generators.networks import Generator
 
 COUNT_SHARE = 0.05
-MOST_FEATURES = 10_000
+MOST_FEATURES = 4_000  # bounds the time of a training step
 
 _TABLE_CODE, _IMAGE_CODE = 14, 5  # random numbers behind a row
 _GRID_BITS = 20
@@ -69,7 +69,8 @@ class Merf(Method):
         The owner's public word that all classes are equally frequent: then only the number of
         rows is released, and not that of each class.
     features
-        The number of Fourier features; 0 takes the number with the smallest error bound.
+        The number of Fourier features; 0 takes the number, up to 4,000, with the smallest error
+        bound for the budget and the noisy number of rows.
     steps
         The most steps to train.
     """

@@ -77,7 +77,7 @@ class Release:
 def plan_spend(name: str, statistic: Statistic, budget: Budget, share: float) -> Spend:
     """Work out the noise for a share of the budget's rho; touches no data.
 
-    Refuses what could overflow: entries beyond 2^22, or noise near the end of 64 bits.
+    Refuses what could overflow: entries beyond 2^24, or noise near the end of 64 bits.
     """
     sensitivity = unit_sensitivity(statistic, budget)
     sigma = gaussian_scale(sensitivity, share * budget.rho)

@@ -1,0 +1,52 @@
+"""Low frequencies: images as the first coefficients of an orthonormal cosine transform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import idctn
+
+# Orthonormal: brightness, red against blue, green against both.
+_OPPONENT = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6]])
+_CHROMA = 4.0  # colours get half the resolution of brightness
+
+
+@dataclass(frozen=True)
+class LowFrequencies:
+    """The `count` lowest frequencies of images of a shape; brightness before colour."""
+
+    shape: tuple[int, int, int]
+    count: int
+
+    @cached_property
+    def matrix(self) -> NDArray[np.float64]:
+        """The orthonormal rows that make coefficients of pixels, (count, pixels)."""
+        height, width, channels = self.shape
+        i, j = np.mgrid[:height, :width]
+        cost = (i**2 + j**2)[..., None] * np.array([1.0, _CHROMA, _CHROMA])[:channels]
+        lowest = np.argsort(cost, axis=None, kind="stable")[: self.count]
+        units = np.zeros((len(lowest), height * width * channels))
+        units[np.arange(len(lowest)), lowest] = 1
+        images = idctn(units.reshape(-1, *self.shape), axes=(1, 2), norm="ortho")
+        if channels == 3:
+            images = images @ _OPPONENT
+        rows: NDArray[np.float64] = images.reshape(len(lowest), -1)
+        return rows
+
+    @property
+    def radius(self) -> float:
+        """The largest norm that an image's coefficients can have, pixels in [-1/2, 1/2]."""
+        return 0.5 * float(np.sqrt(np.prod(self.shape)))
+
+    def encode(self, unit: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """Give the coefficients of images with pixels in [0, 1]."""
+        coefficients: NDArray[np.float64] = (unit - 0.5) @ self.matrix.T
+        return coefficients
+
+    def decode(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give images, clipped to the pixel range."""
+        return np.clip(coefficients @ self.matrix + 0.5, 0.0, 1.0)

@@ -1,0 +1,116 @@
+"""`moments` keeps its bounds, survives extreme image sets, and its images can be learned from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+
+import sfumato as sf
+from sfumato.errors import SfumatoError
+from sfumato.images import ImageCodec
+from sfumato.privacy.audit import assert_replays
+from sfumato.privacy.noise import Sampler
+from sfumato.schema import Images, Schema
+from support import seeded_fit
+
+SCHEMA = Schema(images=Images(height=8, width=8, classes=tuple(range(10))))
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    bunch = load_digits()
+    return (bunch.images * 255 / 16).astype(np.uint8), bunch.target
+
+
+@pytest.mark.parametrize("relation", sf.Relation)
+@pytest.mark.parametrize("epsilon", [1.0, 200.0])
+def test_record_and_replay(relation: sf.Relation, epsilon: float, sampler: Sampler) -> None:
+    """At the large budget there are groups, too."""
+    x, y = digits()
+    batch = ImageCodec(SCHEMA.images).encode((x[..., None], y))  # type: ignore[arg-type]
+    neighbour = batch.where(np.arange(len(batch)) != 5)
+    if relation is sf.Relation.REPLACE_ONE:
+        codes, unit = batch.codes.copy(), batch.unit.copy()
+        codes[5], unit[5] = (codes[5] + 1) % 10, 1 - unit[5]
+        neighbour = type(batch)(codes, unit)
+    budget = sf.Budget(epsilon=epsilon, relation=relation)
+    assert_replays(sf.Moments(), [batch], [neighbour], SCHEMA, budget, sampler)
+
+
+def test_synthetic_digits_teach_a_classifier() -> None:
+    x, y = digits()
+    model = seeded_fit(
+        sf.Moments(), (x[:1400], y[:1400]), SCHEMA, sf.Budget(epsilon=10, delta=1e-5)
+    )
+    drawn = model.sample(3000)
+    learner = LogisticRegression(max_iter=300).fit(drawn.x.reshape(3000, -1) / 255, drawn.y)
+    assert learner.score(x[1400:].reshape(-1, 64) / 255, y[1400:]) > 0.7
+    assert 0.999 * 10 < model.guarantee.epsilon <= 10 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("shape", "classes", "rows"),
+    [
+        ((8, 8, 1), (), 200),
+        ((8, 8, 1), ("only",), 50),
+        ((12, 10, 3), ("a", "b"), 100),
+        ((4, 4, 1), (0, 1), 1),
+        ((4, 4, 1), (0, 1), 0),
+        ((1, 1, 1), (0, 1), 30),
+    ],
+    ids=["unlabelled", "one class", "colour", "one image", "no image", "one pixel"],
+)
+@pytest.mark.parametrize("epsilon", [0.05, 20.0])
+def test_extreme_image_sets(
+    shape: tuple[int, int, int], classes: tuple[object, ...], rows: int, epsilon: float
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (rows, *shape), dtype=np.uint8)
+    y = np.array([classes[i % len(classes)] for i in range(rows)]) if classes else None
+    height, width, channels = shape
+    schema = Schema(images=Images(height=height, width=width, channels=channels, classes=classes))  # type: ignore[arg-type]
+    drawn = seeded_fit(sf.Moments(), (x, y), schema, sf.Budget(epsilon=epsilon)).sample(20)
+    assert drawn.x.shape == (20, *shape)
+    assert drawn.x.dtype == np.uint8
+    assert (drawn.y is None) == (not classes)
+
+
+def test_all_black_images_stay_dark() -> None:
+    x = np.zeros((2000, 8, 8), np.uint8)
+    drawn = seeded_fit(
+        sf.Moments(), (x, np.zeros(2000, int)), SCHEMA, sf.Budget(epsilon=10)
+    ).sample(100)
+    assert drawn.x.mean() < 40
+
+
+def test_classes_can_be_given_and_models_saved(tmp_path: Path) -> None:
+    x, y = digits()
+    model = sf.Moments().fit((x, y), SCHEMA, sf.Budget(epsilon=5))
+    model.save(tmp_path / "m.sfumato")
+    loaded = sf.load_model(tmp_path / "m.sfumato")
+    ours, theirs = model.sample(50, seed=1), loaded.sample(50, seed=1)
+    assert np.array_equal(ours.x, theirs.x)
+    assert np.array_equal(ours.y, theirs.y)
+    assert set(model.sample(20, given={"class": 3}).y.tolist()) == {3}
+    assert set(model.sample(20, given={"class": "3"}).y.tolist()) == {3}
+    for given in ({"class": 11}, {"colour": 3}):
+        with pytest.raises(SfumatoError, match="class="):
+            model.sample(5, given=given)  # type: ignore[arg-type]
+
+
+def test_the_plan_is_an_upper_bound_of_what_happens() -> None:
+    x, y = digits()
+    budget = sf.Budget(epsilon=50)
+    planned = {spend.name: spend for spend in sf.Moments().plan(SCHEMA, budget).spends}
+    for spend in sf.Moments().fit((x, y), SCHEMA, budget).guarantee.spends:
+        assert spend.dim <= planned[spend.name].dim
+        assert spend.sensitivity == pytest.approx(planned[spend.name].sensitivity)
+
+
+def test_a_table_is_refused() -> None:
+    schema = Schema(columns={"a": sf.Boolean()})
+    with pytest.raises(SfumatoError, match="use pairs"):
+        sf.Moments().codec(schema)
