@@ -3,7 +3,7 @@
 Classifiers are trained on synthetic images and tested on real ones; Fréchet distance, precision
 and recall say how the images look to a small network trained on real ones.
 
-    python benchmarks/images.py mnist 1 add-remove      # one set, one epsilon, one relation
+    python benchmarks/images.py mnist 1 add-remove 3    # set, epsilon, relation, seeds
 
 Without arguments: the whole table. Needs the benchmark data (SFUMATO_DATA).
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import sys
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -50,14 +51,14 @@ def images(name: str) -> dict[str, Any]:
         content, bounds = arrays[f"{split}_bytes"], arrays[f"{split}_off"]
         pictures = [
             Image.open(io.BytesIO(content[a:b].tobytes())).convert("RGB")
-            for a, b in zip(bounds, bounds[1:], strict=False)
+            for a, b in pairwise(bounds)
         ]
         found[f"{split}_x"] = np.stack([np.asarray(picture) for picture in pictures])
         found[f"{split}_y"] = arrays[f"{split}_y"]
     return found
 
 
-def run(name: str, epsilon: float, relation: str) -> None:
+def run(name: str, epsilon: float, relation: str, seeds: int = SEEDS) -> None:
     data = images(name)
     x, y = data["train_x"], data["train_y"]
     shape = (*x.shape[1:3], 1 if x.ndim == 3 else 3)
@@ -69,7 +70,7 @@ def run(name: str, epsilon: float, relation: str) -> None:
     budget = sf.Budget(epsilon=epsilon, delta=1e-5, relation=sf.Relation(relation))
     test = data["test_x"].reshape(len(data["test_x"]), -1) / np.float32(255)
     runs = []
-    for seed in range(SEEDS):
+    for seed in range(seeds):
         with timed() as taken:
             model = sf.Moments(seed=seed).fit((x, y), schema, budget)
             drawn = model.sample(seed=seed)
@@ -91,8 +92,8 @@ def run(name: str, epsilon: float, relation: str) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) == 4:
-        run(sys.argv[1], float(sys.argv[2]), sys.argv[3])
+    if len(sys.argv) == 5:
+        run(sys.argv[1], float(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
         return
     for name, epsilon, relation in RUNS:
         run(name, epsilon, relation)

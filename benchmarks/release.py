@@ -10,9 +10,9 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from harness import timed, write_result
 from numpy.typing import NDArray
 
+from harness import timed, write_result
 from sfumato.codec import Batch
 from sfumato.features.base import Quantized
 from sfumato.privacy.noise import discrete_gaussian

@@ -80,11 +80,11 @@ def adult() -> None:
     write_result("tabular_adult", result)
 
 
-def papers(names: list[str]) -> None:
+def papers(names: list[str], seeds: int = SEEDS) -> None:
     for name in names:
         table = prepare(name, undersample=True)
         runs = []
-        for seed in range(SEEDS):
+        for seed in range(seeds):
             budget = sf.Budget(epsilon=1, delta=1e-5, relation=sf.Relation.REPLACE_ONE)
             with timed() as taken:
                 synthetic = synthesize(table, budget, seed)

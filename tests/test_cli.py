@@ -7,6 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -202,6 +203,31 @@ def test_an_interrupted_run_says_how_to_go_on(
     code, _, err = run(capsys, *SYNTH)
     assert code == 2
     assert "run the same command again" in err
+
+
+def test_image_sets_go_the_same_way(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    np.savez(folder / "digits.npz", x=(bunch.images * 15).astype(np.uint8), y=bunch.target)
+    (folder / "digits.toml").write_text(
+        "[images]\nheight = 8\nwidth = 8\nclasses = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
+    )
+    common = ("digits.npz", "-s", "digits.toml", "-e", "10")
+    code, out, _ = run(capsys, "plan", *common)
+    assert code == 0
+    assert "cells" in out
+    code, _, err = run(
+        capsys, "synth", *common, "-o", "out.npz", "--model", "m.sfumato", "-n", "40", "-q"
+    )
+    assert (code, err) == (0, "")
+    with np.load(folder / "out.npz") as made:
+        assert made["x"].shape == (40, 8, 8)
+        assert made["y"].shape == (40,)
+    given = ("--given", "class=7", "-n", "3", "-q")
+    assert run(capsys, "sample", "m.sfumato", "-o", "sevens", *given)[0] == 0
+    assert len(list((folder / "sevens" / "7").glob("*.png"))) == 3
+    assert run(capsys, "synth", *common, "-o", "out.csv", "-q")[0] == 2
 
 
 def test_help_answers_without_loading_what_is_slow() -> None:

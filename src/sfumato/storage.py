@@ -29,6 +29,7 @@ def reserved(path: Path, size: int = 0) -> Iterator[BinaryIO]:
             file.truncate()
             file.flush()
             os.fsync(descriptor)
+        os.chmod(temporary, 0o666 & ~_umask())  # a temporary file is private, this one is not
         os.replace(temporary, path)
         temporary = None
         _sync_folder(path.parent)
@@ -43,6 +44,12 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file at once."""
     with reserved(path) as file:
         file.write(content)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _sync_folder(folder: Path) -> None:

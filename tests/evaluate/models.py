@@ -13,6 +13,7 @@ from sfumato.methods.base import Given, Method, Model
 from sfumato.privacy.budget import Budget, Guarantee, Spend
 from sfumato.privacy.release import Release
 from sfumato.schema import Boolean, Categorical, Images, Numeric, Schema
+from sfumato.writing import ImageSet
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -52,7 +53,7 @@ class FakeModel(Model):
 
     def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> Any:
         n = self.rows if n is None else n
-        return images(n, seed) if self.schema.images else table(n, seed)
+        return ImageSet(*images(n, seed)) if self.schema.images else table(n, seed)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {}

@@ -25,6 +25,7 @@ from sfumato.evaluate.report import (
     whole,
 )
 from sfumato.methods.base import Model
+from sfumato.writing import ImageSet
 
 
 @cache
@@ -215,7 +216,7 @@ def test_weights_of_a_statistic_scale_its_noise() -> None:
 def test_a_model_without_labels_or_class_counts_is_certified() -> None:
     class Unlabelled(type(fake_model(IMAGES))):  # type: ignore[misc]
         def sample(self, *given: object, **options: object) -> object:
-            return images(40)[0]
+            return ImageSet(images(40)[0], None)
 
     common = {n: getattr(fake_model(IMAGES), n) for n in Model.__dataclass_fields__}
     text = certificate_html(Unlabelled(**common))

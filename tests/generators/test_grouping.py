@@ -123,3 +123,20 @@ def test_cells_are_drawn_within_their_group_by_their_mass():
     drawn = draw_cells(groups, partition, mass, np.random.default_rng(3))
     assert (partition[drawn] == groups).all()
     assert np.bincount(drawn) / 20_000 == pytest.approx([0.75, 1, 0.25, 0.5, 0.5], abs=0.02)
+
+
+def test_far_tails_of_wide_bounds_stay_empty():
+    """Noise on 60 empty slots would add up to hundreds of rows far from all others."""
+    rng = np.random.default_rng(0)
+    size = 4096
+    truth = np.zeros(size)
+    truth[64:128] = 10_000 / 64
+    coarse_groups = coarse_partition(size, size)
+    counts = np.bincount(coarse_groups, weights=truth)
+    coarse = NoisyHistogram(coarse_groups, counts + rng.normal(0, 60, len(counts)), 60.0)
+    fine_groups = refined_partition(coarse, size, 10_000.0)
+    fine = np.bincount(fine_groups, weights=truth)
+    refined = NoisyHistogram(fine_groups, fine + rng.normal(0, 60, len(fine)), 60.0)
+    mass = estimate_cells(coarse, refined, size, 10_000.0)
+    assert np.isclose(mass.sum(), 10_000)
+    assert mass[512:].sum() == 0

@@ -116,8 +116,8 @@ def _look_of_images(model: Model, seed: int) -> _Look:
     if images is None:
         raise TypeError("not a model of images")
     drawn = model.sample(SAMPLED_IMAGES, seed=seed)
-    pixels, labels = drawn if isinstance(drawn, tuple) else (drawn, None)
-    grid = as_text(sample_grid(pixels, None if labels is None else np.asarray(labels)))
+    labels = drawn.y
+    grid = as_text(sample_grid(drawn.x, labels))
     names = [canonical_text(value) for value in images.classes]
     if labels is None or not names:
         return _Look((), None, [], [], grid)

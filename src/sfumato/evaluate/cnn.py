@@ -57,12 +57,15 @@ class SmallCNN(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
             optimizer = torch.optim.Adam(self.network_.parameters(), lr=1e-3)
             pixels, labels = self._images(x), torch.from_numpy(np.asarray(y, np.int64))
+            steps = self.epochs * -(-len(pixels) // 128)
+            fall = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
             for _ in range(self.epochs):
                 for batch in torch.randperm(len(pixels)).split(128):
                     optimizer.zero_grad()
                     loss = nn.functional.cross_entropy(self.network_(pixels[batch]), labels[batch])
                     loss.backward()
                     optimizer.step()
+                    fall.step()
         return self
 
     def predict_proba(self, x: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -40,13 +40,17 @@ def class_noise(
     In a table of counts, the rows of a class are spread over c cells with noise of scale sigma
     each, which together deviate by sigma sqrt(c): its signal to noise is rows / (sigma sqrt(c)).
     For sums of feature vectors per class it is the length of the class's vector without the
-    noise's share, |v|² - d sigma², against sigma sqrt(d).
+    noise's share, |v|² - d sigma², against sigma sqrt(d); for moments, whose vectors' lengths are
+    not released, the rows times the largest length stand for it.
     """
     ratios = None
     deviation = count_deviation(releases, column)
     if deviation is not None:
         ratios = rows / deviation
     for release in releases:
+        reach = _moment_reach(release, len(names))
+        if reach is not None:
+            ratios = rows * reach / release.sigma
         blocks = _class_blocks(release, column, len(names))
         if blocks is not None:
             noise = release.sigma * sqrt(blocks.shape[1])
@@ -86,6 +90,14 @@ def _tables_with(statistic: dict[str, Any], column: int, weight: int) -> Iterato
         # An axis of one group tells no class from another.
         if any(axis["column"] == column and axis["size"] > 1 for axis in axes):
             yield weight, prod(axis["size"] for axis in axes if axis["column"] != column)
+
+
+def _moment_reach(release: Release, classes: int) -> float | None:
+    """Give what one row can add to a class's sum of vectors, over the width of the noise on it."""
+    statistic = release.statistic
+    if "moments" not in statistic or statistic["labels"] != classes:
+        return None
+    return float(statistic["reach"] / sqrt(statistic["dim"]))
 
 
 def _class_blocks(release: Release, column: int, classes: int) -> NDArray[np.float64] | None:

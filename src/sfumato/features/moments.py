@@ -188,6 +188,8 @@ class LabelledMoments(Statistic):
         return {
             "moments": self.vectors.describe(),
             "labels": self.vectors.labels,
+            "dim": self.vectors.dim,
+            "reach": self._lengths[1],
             "weights": list(self._weights),
             "pooled": self.pooled,
         }

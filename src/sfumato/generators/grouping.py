@@ -82,8 +82,8 @@ def estimate_cells(
     """Estimate the mass of every cell: non-negative, consistent, summing to `rows`.
 
     Least squares on the two nested partitions, then Euclidean projection onto the simplex, first
-    of the coarse slots and then of each refined slot's cells. A coarse slot that was not taken
-    apart is spread evenly.
+    of the coarse slots, without ends that hold nothing, and then of each refined slot's cells. A
+    coarse slot that was not taken apart is spread evenly.
     """
     counts = np.asarray(coarse.counts, np.float64)
     if refined is not None:
@@ -94,14 +94,64 @@ def estimate_cells(
         trust = coarse.sigma**2 / (coarse.sigma**2 + children * refined.sigma**2)
         counts = counts + trust * (sums - counts)
     slots = int(coarse.partition[ordered - 1]) + 1 if ordered else 0
-    counts = np.concatenate([_calmed(counts[:slots], coarse.sigma), counts[slots:]])
-    mass = project_to_simplex(counts, rows)
+    along = counts[:slots]
+    if refined is not None:
+        # Bounds are wide here. Noise on many empty slots would add up to rows that nobody has.
+        along = trimmed(along, coarse.sigma)
+    along = _calmed(along, coarse.sigma)
+    seen = np.concatenate([along, counts[slots:]])
+    mass = _project_seen(seen, rows)
     if refined is None:
         return np.asarray((mass / np.bincount(coarse.partition))[coarse.partition])
     fine = mass[parent]
     for slot in np.flatnonzero(children > 1):
         fine[parent == slot] = project_to_simplex(refined.counts[parent == slot], mass[slot])
     return np.asarray((fine / np.bincount(refined.partition))[refined.partition])
+
+
+def trimmed(counts: Floats, sigma: float) -> NDArray[np.float64]:
+    """Blank (NaN) the slots at both ends that are better taken as empty.
+
+    Keeping a slot of c rows costs the squared error sigma² of its noise, dropping it costs c². On
+    average c² + sigma² is seen, so a slot is worth keeping if the seen square exceeds 2 sigma²:
+    kept is the stretch over which this excess adds up to most.
+
+    >>> trimmed(np.array([-5.0, 900.0, 8.0, 950.0, 12.0, -10.0]), 10.0)
+    array([ nan, 900.,   8., 950.,  nan,  nan])
+    """
+    found = np.array(counts, np.float64)
+    worth = np.cumsum(np.maximum(found, 0.0) ** 2 - 2 * sigma**2)
+    before = np.concatenate([[0.0], worth[:-1]])
+    gain = worth - np.minimum.accumulate(before)
+    if gain.max(initial=0.0) <= 0:
+        return found  # nothing stands out: all of it may be noise
+    last = int(np.argmax(gain))
+    first = int(np.argmin(before[: last + 1]))
+    found[:first] = np.nan
+    found[last + 1 :] = np.nan
+    return found
+
+
+def _calmed(counts: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """Draw neighbouring slots to their mean (James and Stein) where noise is half of what is seen.
+
+    Projection alone would make a few peaks out of pure noise.
+    """
+    seen = ~np.isnan(counts)
+    mean = float(counts[seen].mean()) if seen.any() else 0.0
+    noise = int(seen.sum()) * sigma**2
+    energy = max(float(np.sum((counts[seen] - mean) ** 2)), 1e-12)
+    if energy > 2 * noise or seen.sum() < 2:
+        return counts
+    return np.asarray(mean + max(0.0, 1 - noise / energy) * (counts - mean))
+
+
+def _project_seen(values: Floats, total: float) -> NDArray[np.float64]:
+    """Project what stands out onto the simplex; leave the rest empty."""
+    mass = np.zeros(len(values))
+    seen = ~np.isnan(values)
+    mass[seen] = project_to_simplex(values[seen], total)
+    return mass
 
 
 def project_to_simplex(values: Floats, total: float) -> NDArray[np.float64]:
@@ -181,21 +231,6 @@ def draw_cells(
     points = begins[groups] + rng.random(len(groups)) * (begins[groups + 1] - begins[groups])
     place = np.searchsorted(ends, points, side="right")
     return np.asarray(order[np.clip(place, first[groups], first[groups + 1] - 1)], np.int64)
-
-
-def _calmed(counts: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
-    """Draw neighbouring slots to their mean (James and Stein) where noise is half of what is seen.
-
-    Projection alone would make a few peaks out of pure noise.
-    """
-    if len(counts) < 2:
-        return counts
-    mean = counts.mean()
-    noise = len(counts) * sigma**2
-    energy = max(float(np.sum((counts - mean) ** 2)), 1e-12)
-    if energy > 2 * noise:
-        return counts
-    return np.asarray(mean + max(0.0, 1 - noise / energy) * (counts - mean))
 
 
 def _merge_neighbours(mass: NDArray[np.float64], least: float, most: int) -> Partition:

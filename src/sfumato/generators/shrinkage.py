@@ -18,7 +18,8 @@ def signal_variance(values: Floats, noise: Floats) -> Floats:
     """
     noise = np.broadcast_to(noise, values.shape)
     weights = 1 / noise**2
-    return np.maximum(((values**2 - noise) * weights).sum(axis=0) / weights.sum(axis=0), 0.0)
+    mean: Floats = ((values**2 - noise) * weights).sum(axis=0) / weights.sum(axis=0)
+    return np.maximum(mean, 0.0)
 
 
 def shrunk(values: Floats, noise: Floats) -> Floats:
