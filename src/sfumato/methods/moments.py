@@ -12,8 +12,6 @@ known size of their noise.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,34 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import SfumatoError
-from sfumato.features.exact import ExactMap
-from sfumato.features.frequencies import LowFrequencies
-from sfumato.features.moments import LabelledMoments, LabelledVectors, MomentSums, Sizes
-from sfumato.features.vectors import Codebook, Extent, LogRadius, Residuals, shortened
-from sfumato.generators.gaussian import Basis, Cells, Ellipses, ImageModel, k_means
-from sfumato.generators.shrinkage import denoised_shape, shrunk
+from sfumato.generators.gaussian import ImageModel
 from sfumato.images import ImageCodec
 from sfumato.methods.base import Given, Method, Model, Plan
-from sfumato.privacy.budget import Budget, Relation
-from sfumato.privacy.release import Curator, plan_spend
+from sfumato.methods.moment_fit import MomentFit, plan_moments
+from sfumato.privacy.budget import Budget
+from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema, canonical_text
 from sfumato.writing import ImageSet
 
 Floats = NDArray[np.float64]
-
-# Shares of the budget.
-_EXTENT, _BASIS, _SHAPE, _RADIUS, _CELL = 0.03, 0.20, 0.35, 0.03, 0.39
-
-_COEFFICIENTS = (16, 200)  # the fewest and the most
-_DIMENSIONS = (8, 60)
-_EDGE = 0.7  # eigenvalues are kept from this share of the noise's largest one
-_WHITENING = 0.30  # axes are scaled by eigenvalue ** -this; 0.5 would whiten
-_BOUNDS = (0.7, 0.7, 0.8)  # of basis, shape and cell vectors, over their root mean square length
-_ROWS_PER_GROUP, _MOST_GROUPS, _MOST_GROUPS_IN_ALL = 200.0, 20, 1000  # rows over the noise
-_ROWS_PER_CELL, _MOST_CELLS, _MOST_CELLS_IN_ALL = 20.0, 200, 10_000
-_DRAWS = 3000  # of each class, at least, to lay groups and cells by
-_FIRST_RADIUS = (-0.03, 0.25)  # of the log radius, until it is released
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,22 +45,10 @@ class Moments(Method):
 
     def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what would be released at the most."""
-        codec = self.codec(schema)
-        k, p, d = codec.classes, min(_COEFFICIENTS[1], math.prod(codec.shape)), _DIMENSIONS[1]
-        groups = min(k * _MOST_GROUPS, max(k, _MOST_GROUPS_IN_ALL))
-        cells = min(k * _MOST_CELLS, max(k, _MOST_CELLS_IN_ALL))
-        planned = [
-            ("extent", _extent(Sizes(1, p + 1)), _EXTENT),
-            ("basis", _basis(Sizes(k, p)), _BASIS),
-            ("classes", _shape(Sizes(k, d)), _SHAPE / 2),
-            ("groups", _shape(Sizes(groups, d)), _SHAPE / 2),
-            ("radius", _radius(Sizes(groups, 2)), _RADIUS),
-            ("cells", _cell(Sizes(cells, d), budget), _CELL),
-        ]
         return Plan(
             method=self.name,
             budget=budget,
-            spends=tuple(plan_spend(name, part, budget, share) for name, part, share in planned),
+            spends=plan_moments(self.codec(schema), budget),
             notes=(
                 "Groups and cells become fewer, and 'groups' is left out, where images are few.",
             ),
@@ -88,7 +57,7 @@ class Moments(Method):
     def learn(self, curator: Curator, schema: Schema, progress: Progress = silent) -> MomentsModel:
         """Release moments step by step, each step laid out by the ones before."""
         codec = self.codec(schema)
-        fitted = _Fit(curator, codec, np.random.default_rng(self.seed), progress).model()
+        fitted = MomentFit(curator, codec, np.random.default_rng(self.seed), progress).model()
         return MomentsModel(
             method=self,
             schema=schema,
@@ -144,241 +113,3 @@ class MomentsModel(Model):
 
 
 Moments.model_class = MomentsModel
-
-
-def _extent(vectors: LabelledVectors) -> LabelledMoments:
-    return LabelledMoments(vectors, count=0.25, sum_=math.sqrt(2))
-
-
-def _basis(vectors: LabelledVectors) -> LabelledMoments:
-    # sum² <= 2 count square: then replacing a row costs no more than sqrt(2) of removing one.
-    return LabelledMoments(vectors, count=0.5, sum_=0.5, square=1.0, pooled=True)
-
-
-def _shape(vectors: LabelledVectors) -> LabelledMoments:
-    return LabelledMoments(vectors, count=0.4, sum_=0.4, square=1.0)
-
-
-def _radius(vectors: LabelledVectors) -> LabelledMoments:
-    return LabelledMoments(vectors, count=0.0, sum_=1.0)
-
-
-def _cell(vectors: LabelledVectors, budget: Budget) -> LabelledMoments:
-    # Under replace-one a row that stays in its cell costs 2 anyway: the count comes free.
-    return LabelledMoments(
-        vectors, count=0.4 if budget.relation is Relation.ADD_REMOVE else 1.0, sum_=1.0
-    )
-
-
-class _Fit:
-    """One fit: releases, each laid out by the ones before."""
-
-    def __init__(
-        self, curator: Curator, codec: ImageCodec, rng: np.random.Generator, progress: Progress
-    ) -> None:
-        self._curator = curator
-        self._codec = codec
-        self._rng = rng
-        self._progress = progress
-
-    def model(self) -> ImageModel:
-        """Go through all releases."""
-        self._learn_extent()
-        self._learn_basis()
-        self._learn_shapes()
-        self._learn_radii()
-        return self._learn_cells()
-
-    def _release(self, name: str, moments: LabelledMoments, share: float) -> MomentSums:
-        release = self._curator.release(name, moments, share)
-        return moments.read(release.values, release.sigma)
-
-    def _noise(self, moments: LabelledMoments, share: float) -> float:
-        return plan_spend("noise", moments, self._curator.budget, share).sigma
-
-    def _learn_extent(self) -> None:
-        """Where the images lie and how far they spread: centre, variance, and how many."""
-        fewest, most = _COEFFICIENTS
-        frequencies = LowFrequencies(self._codec.shape, min(most, math.prod(self._codec.shape)))
-        radius = frequencies.radius
-        found = self._release("extent", _extent(Extent(_exact(frequencies, radius))), _EXTENT)
-        rows = max(float(found.counts[0]), 10.0)
-        means = math.sqrt(2) * found.sums[0] / rows
-        noise = np.full(frequencies.count, (math.sqrt(2) * found.noise.sum_ / rows) ** 2)
-        centre = shrunk_vector(means[:-1], noise)
-        self._variance = max(float(means[-1] - centre @ centre), 0.02) * radius**2
-        # Few images: fewer coefficients, so that the noise's eigenvalues stay below a tenth.
-        basis = _basis(Sizes(self._codec.classes, frequencies.count))
-        per_row = basis.noise(self._noise(basis, _BASIS)).square
-        count = int(np.clip((0.1 * rows / per_row) ** 2 / 2, fewest, frequencies.count))
-        self._frequencies = LowFrequencies(self._codec.shape, count)
-        self._centre = radius * centre[:count]
-
-    def _learn_basis(self) -> None:
-        """Class sizes and means, and the axes along which images vary most."""
-        classes, count = self._codec.classes, self._frequencies.count
-        bound = _BOUNDS[0] * math.sqrt(self._variance)
-        coordinates = _exact(self._frequencies, bound, self._centre)
-        origin = Codebook.of([np.zeros((1, count))] * classes)
-        found = self._release("basis", _basis(Residuals(coordinates, origin, 1.0)), _BASIS)
-        self._counts = np.maximum(found.counts, 1.0)
-        rows = float(self._counts.sum())
-        mean = found.sums.sum(axis=0) / rows
-        values, axes = np.linalg.eigh(found.squares[0] / rows - np.outer(mean, mean))
-        values, axes = values[::-1], axes[:, ::-1]
-        edge = _EDGE * math.sqrt(2 * count) * found.noise.square / rows  # of a semicircle
-        low, most = _DIMENSIONS
-        kept = int(np.clip((values > edge).sum(), min(low, count), most))
-        values, axes = np.maximum(values[:kept], edge / 2), axes[:, :kept]
-        scale = values**-_WHITENING
-        self._basis = Basis(self._frequencies, self._centre + bound * mean, axes, scale / bound)
-        self._coordinates = _exact_basis(self._basis)
-        means = (found.sums / self._counts[:, None] - mean) @ (axes * scale)
-        noise = (found.noise.sum_ / self._counts[:, None] * scale) ** 2
-        self._means = shrunk(means, noise) if classes > 1 else np.zeros_like(means)
-        self._spread = values * scale**2
-
-    def _learn_shapes(self) -> None:
-        """An ellipsoid for each class, and for each group where a class has rows enough."""
-        classes = self._codec.classes
-        between = float((self._means**2).sum(axis=1) @ self._counts / self._counts.sum())
-        within = max(float(self._spread.sum()) - between, float(self._spread.sum()) / 4)
-        trial = _shape(Sizes(classes, self._coordinates.dim))
-        per_row = trial.noise(self._noise(trial, _SHAPE / 2)).square
-        most = min(_MOST_GROUPS, max(1, _MOST_GROUPS_IN_ALL // classes))
-        sizes = np.clip(self._counts / (_ROWS_PER_GROUP * per_row), 1, most).astype(int)
-        grouped = bool(sizes.max() > 1)
-        share = _SHAPE / 2 if grouped else _SHAPE
-        self._codebook = Codebook.of([mean[None] for mean in self._means])
-        ellipses = self._ellipses("classes", share, _BOUNDS[1] * math.sqrt(within), self._counts)
-        self._means = ellipses.means
-        if grouped:
-            model = ImageModel(self._basis, ellipses, self._counts)
-            drawn = [self._draw(model, label, 100 * size) for label, size in enumerate(sizes)]
-            self._codebook = Codebook.of(
-                [k_means(z, size, self._rng) for z, size in zip(drawn, sizes, strict=True)]
-            )
-            labels = np.concatenate(
-                [self._codebook.assign(z, np.full(len(z), j)) for j, z in enumerate(drawn)]
-            )
-            residuals = np.concatenate(drawn) - self._codebook.centres[labels]
-            bound = _BOUNDS[1] * math.sqrt(float((residuals**2).sum(axis=1).mean()))
-            targets = _second_moments(shortened(residuals, bound), labels, int(sizes.sum()))
-            ellipses = self._ellipses("groups", share, bound, None, targets)
-        self._ellipse = ellipses
-
-    def _ellipses(
-        self,
-        name: str,
-        share: float,
-        bound: float,
-        counts: Floats | None,
-        targets: Floats | None = None,
-    ) -> Ellipses:
-        """Release the moments of residuals from the codebook's centres; shrink them to targets.
-
-        Without known counts the released ones are taken; without targets, the pooled moments.
-        """
-        residuals = Residuals(self._coordinates, self._codebook, bound)
-        found = self._release(name, _shape(residuals), share)
-        if counts is None:
-            counts = np.maximum(found.counts, found.noise.count)
-        means = shrunk(found.sums / counts[:, None], (found.noise.sum_ / counts[:, None]) ** 2)
-        moments = found.squares / counts[:, None, None]
-        if targets is None:
-            targets = np.broadcast_to(found.squares.sum(axis=0) / counts.sum(), moments.shape)
-        floor = math.sqrt(2 * residuals.dim * residuals.labels) * found.noise.square / counts.sum()
-        shapes = [
-            denoised_shape(moment, target, found.noise.square / count, floor)
-            for moment, target, count in zip(moments, targets, counts, strict=True)
-        ]
-        return Ellipses(
-            owner=self._codebook.owner,
-            counts=counts,
-            means=self._codebook.centres + bound * means,
-            roots=bound * np.linalg.cholesky(np.stack(shapes)),
-            radius_mean=np.full(len(counts), _FIRST_RADIUS[0]),
-            radius_deviation=np.full(len(counts), _FIRST_RADIUS[1]),
-        )
-
-    def _learn_radii(self) -> None:
-        """How the radius of each ellipsoid varies: heavy tails, which shapes do not tell."""
-        e = self._ellipse
-        inverse: Floats = np.linalg.inv(e.roots).astype(np.float64)
-        vectors = LogRadius(Residuals(self._coordinates, self._codebook, 1.0), e.means, inverse)
-        found = self._release("radius", _radius(vectors), _RADIUS)
-        sums = math.sqrt(2) * found.sums
-        pooled = sums.sum(axis=0) / e.counts.sum()
-        noise = (math.sqrt(2) * found.noise.sum_ / e.counts[:, None]) ** 2
-        mean, square = (pooled + shrunk(sums / e.counts[:, None] - pooled, noise)).T
-        deviation = np.sqrt(np.clip(square - mean**2, 1e-4, 0.3))
-        self._ellipse = Ellipses(
-            e.owner, e.counts, e.means, e.roots, vectors.span * mean, vectors.span * deviation
-        )
-
-    def _learn_cells(self) -> ImageModel:
-        """Compare cells of draws with what is released about them; mend weights and means."""
-        model = ImageModel(self._basis, self._ellipse, self._counts)
-        classes, budget = self._codec.classes, self._curator.budget
-        trial = _cell(Sizes(classes, self._coordinates.dim), budget)
-        per_row = trial.noise(self._noise(trial, _CELL)).sum_
-        most = min(_MOST_CELLS, max(1, _MOST_CELLS_IN_ALL // classes))
-        sizes = np.clip(self._counts / (_ROWS_PER_CELL * per_row), 1, most).astype(int)
-        drawn = []
-        for label, size in enumerate(sizes):
-            self._progress("laying out cells", label / classes)
-            drawn.append(self._draw(model, label, 20 * size))
-        codebook = Codebook.of(
-            [k_means(z, size, self._rng) for z, size in zip(drawn, sizes, strict=True)]
-        )
-        labels = [codebook.assign(z, np.full(len(z), j)) for j, z in enumerate(drawn)]
-        residuals = np.concatenate(drawn) - codebook.centres[np.concatenate(labels)]
-        bound = _BOUNDS[2] * math.sqrt(float((residuals**2).sum(axis=1).mean()))
-        cells = len(codebook.centres)
-        hits = np.bincount(np.concatenate(labels), minlength=cells)
-        expected = hits * np.repeat(self._counts / [len(z) for z in drawn], sizes)
-        inside = shortened(residuals, bound)
-        expected_means = np.zeros((cells, inside.shape[1]))
-        np.add.at(expected_means, np.concatenate(labels), inside)
-        expected_means /= np.maximum(hits, 1)[:, None]
-
-        vectors = Residuals(self._coordinates, codebook, bound)
-        found = self._release("cells", _cell(vectors, budget), _CELL)
-        base = np.maximum(expected, 1.0)
-        excess = shrunk((found.counts - expected) / base, (found.noise.count / base) ** 2) * base
-        counts = np.maximum(expected + excess, 0.02 * expected + 0.5)
-        means = found.sums / counts[:, None]
-        noise = (found.noise.sum_ / counts[:, None]) ** 2
-        shifts = bound * shrunk(means - expected_means, noise)
-        return ImageModel(
-            self._basis,
-            self._ellipse,
-            self._counts,
-            Cells(codebook, counts / np.maximum(expected, 1e-9), shifts),
-        )
-
-    def _draw(self, model: ImageModel, label: int, least: int) -> Floats:
-        return model.draw(label, max(_DRAWS, least), self._rng)
-
-
-def shrunk_vector(values: Floats, noise: Floats) -> Floats:
-    """Shrink the entries of one vector by their common share of signal."""
-    return shrunk(values[:, None], noise[:, None])[:, 0]
-
-
-def _exact(frequencies: LowFrequencies, unit: float, centre: Floats | float = 0.0) -> ExactMap:
-    """Map pixels to coefficients relative to a centre, over a unit of length."""
-    weights = frequencies.matrix.T / unit
-    return ExactMap.of(weights, (0.5 * frequencies.matrix.sum(axis=1) + centre) / unit)
-
-
-def _exact_basis(basis: Basis) -> ExactMap:
-    """Map pixels to the coordinates of a basis."""
-    matrix = basis.frequencies.matrix
-    turn = basis.axes * basis.scale
-    return ExactMap.of(matrix.T @ turn, (0.5 * matrix.sum(axis=1) + basis.centre) @ turn)
-
-
-def _second_moments(vectors: Floats, labels: NDArray[np.int64], count: int) -> Floats:
-    parts: Sequence[Floats] = [vectors[labels == label] for label in range(count)]
-    return np.stack([part.T @ part / max(len(part), 1) for part in parts])
