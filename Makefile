@@ -8,7 +8,7 @@ demo: .venv/core
 	$(BIN)/python -m sfumato.demo demo
 
 test: .venv/dev
-	$(BIN)/pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 check: .venv/dev
 	$(BIN)/ruff check .

@@ -3,7 +3,7 @@
 Each class is modelled in a basis that is learned from noisy second moments: by ellipsoids, whose
 shapes and radii are released, and by cells, in which draws from the ellipsoids are reweighted and
 shifted to what was released about them. No network, no public data. The family's root is the
-Gaussian in a public encoder's feature space (Harder et al. 2023, DP-MGE); here the encoder is a
+Gaussian in a public encoder's feature space (DP-MGE); here the encoder is a
 cosine transform and the Gaussian a mixture per class.
 
 Whatever is decided on the way (basis, bounds, groups, cells) follows from earlier releases and the
