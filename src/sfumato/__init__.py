@@ -2,6 +2,7 @@
 
 from sfumato.errors import SfumatoError
 from sfumato.methods.base import Method, Model, load_model
+from sfumato.methods.merf import Merf
 from sfumato.methods.moments import Moments
 from sfumato.methods.pairs import Pairs
 from sfumato.privacy.budget import Budget, Guarantee, Relation
@@ -18,6 +19,7 @@ __all__ = [
     "Identifier",
     "Images",
     "Ledger",
+    "Merf",
     "Method",
     "Model",
     "Moments",

@@ -97,7 +97,9 @@ class ImageModel:
         parts = []
         for group, size in zip(groups, sizes, strict=True):
             direction = rng.standard_normal((size, e.means.shape[1]))
-            log_radius = e.radius_mean[group] + e.radius_deviation[group] * rng.standard_normal(size)
+            log_radius = e.radius_mean[group] + e.radius_deviation[group] * rng.standard_normal(
+                size
+            )
             length = np.exp(log_radius) * np.sqrt(direction.shape[1])
             direction *= (length / np.linalg.norm(direction, axis=1))[:, None]
             parts.append(e.means[group] + direction @ e.roots[group].T)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sfumato.generators.networks import Generator
 
 COUNT_SHARE = 0.05
-MOST_FEATURES = 4_000  # bounds the time of a training step
+MOST_FEATURES = 2_000  # bounds the time of a training step
 
 _TABLE_CODE, _IMAGE_CODE = 14, 5  # random numbers behind a row
 _GRID_BITS = 20
@@ -69,7 +69,7 @@ class Merf(Method):
         The owner's public word that all classes are equally frequent: then only the number of
         rows is released, and not that of each class.
     features
-        The number of Fourier features; 0 takes the number, up to 4,000, with the smallest error
+        The number of Fourier features; 0 takes the number, up to 2,000, with the smallest error
         bound for the budget and the noisy number of rows.
     steps
         The most steps to train.
@@ -128,7 +128,7 @@ class Merf(Method):
             release.values.reshape(layout.classes, -1) / _GRID,
             counts,
             release.sigma / _GRID,
-            [part.dim for part in embedding.parts],
+            embedding.freedoms,
         )
         training = Training(steps=self.steps)
         match(generator, embedding, target, training, seed=self.seed, progress=progress)
@@ -191,6 +191,13 @@ class MeanEmbedding:
         if self.layout.axes:
             parts.append(Weighted(Counts([(axis,) for axis in self.layout.axes]), self.weight))
         return parts
+
+    @property
+    def freedoms(self) -> list[tuple[int, int]]:
+        """The size of each part, and in how many directions points can move it."""
+        categories = sum(self.layout.blocks)
+        sizes = [(self.features, self.layout.size), (categories, categories)]
+        return [(size, free) for size, free in sizes if free]
 
     @property
     def statistic(self) -> Statistic:

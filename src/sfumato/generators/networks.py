@@ -1,0 +1,100 @@
+"""Generators: networks that turn random codes and a class into rows or images.
+
+Both take a code (n, `code`) of standard normal numbers and classes as one-hot rows (n, classes),
+and give points of a layout: values in the unit cube, and probabilities for each category.
+
+Layers are normalised over the batch, without which they learn far more slowly. It makes the points
+of a step depend on each other a little, the less the more there are: take some hundreds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+_UNSIGNED = 4  # code numbers of a table that are used whole
+
+
+class Generator(nn.Module):
+    """A network that makes points of codes and classes."""
+
+    code: int
+
+
+class TableGenerator(Generator):
+    """A multi-layer perceptron with typed heads.
+
+    A sigmoid gives the numbers, a softmax each block of categories: probabilities, which keep
+    the output differentiable and their mean embedding exact. Of most code numbers only the sign
+    is used: a continuous map of a few signs can leave gaps between clusters, and one of normal
+    numbers cannot.
+    """
+
+    def __init__(
+        self, code: int, classes: int, numbers: int, blocks: Sequence[int], hidden: int = 256
+    ) -> None:
+        super().__init__()
+        self.code = code
+        self.numbers = numbers
+        self.blocks = tuple(blocks)
+        self.layers = nn.Sequential(
+            nn.Linear(code + classes, hidden),
+            nn.BatchNorm1d(hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, hidden),
+            nn.BatchNorm1d(hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, numbers + sum(blocks)),
+        )
+
+    def forward(self, codes: Tensor, classes: Tensor) -> Tensor:
+        """Give numbers, then blocks."""
+        signs, rest = codes.tensor_split([self.code - _UNSIGNED], dim=1)
+        drawn = self.layers(torch.cat([signs.sign(), rest, classes], dim=1))
+        numbers, *blocks = drawn.split([self.numbers, *self.blocks], dim=1)
+        return torch.cat([numbers.sigmoid(), *(block.softmax(dim=1) for block in blocks)], dim=1)
+
+
+class ImageGenerator(Generator):
+    """Two dense and two convolutional layers with bilinear upsampling (Harder et al. 2021).
+
+    The dense layers draw a picture at a quarter of the resolution; each convolution follows a
+    doubling of it.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        classes: int,
+        shape: tuple[int, int, int],
+        hidden: int = 200,
+        channels: tuple[int, int] = (16, 8),
+    ) -> None:
+        super().__init__()
+        self.code = code
+        height, width, colours = shape
+        self.sizes = [(-(-height // part), -(-width // part)) for part in (4, 2, 1)]
+        small = channels[0] * self.sizes[0][0] * self.sizes[0][1]
+        self.dense = nn.Sequential(
+            nn.Linear(code + classes, hidden),
+            nn.BatchNorm1d(hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, small),
+            nn.BatchNorm1d(small),
+            nn.ReLU(),
+            nn.Unflatten(1, (channels[0], *self.sizes[0])),
+        )
+        self.first = nn.Conv2d(channels[0], channels[1], 5, padding=2)
+        self.second = nn.Conv2d(channels[1], colours, 5, padding=2)
+
+    def forward(self, codes: Tensor, classes: Tensor) -> Tensor:
+        """Give pixels in the order height, width, colour, as one vector per image."""
+        drawn = self.dense(torch.cat([codes, classes], dim=1))
+        drawn = functional.interpolate(drawn, self.sizes[1], mode="bilinear")
+        drawn = self.first(drawn).relu()
+        drawn = functional.interpolate(drawn, self.sizes[2], mode="bilinear")
+        pixels: Tensor = self.second(drawn).sigmoid()
+        return pixels.permute(0, 2, 3, 1).flatten(1)
