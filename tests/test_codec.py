@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.codec import Codec, cells_of
+from sfumato.cells import cells_of
+from sfumato.codec import Codec
 from sfumato.datasets import patients, patients_schema
 from sfumato.schema import Boolean, Categorical, Column, Datetime, Numeric, Schema
 

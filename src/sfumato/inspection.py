@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from sfumato import casting
-from sfumato.codec import CategoryCells, cells_of
+from sfumato.cells import CategoryCells, cells_of
 from sfumato.schema import Boolean, Categorical, Datetime, Schema, canonical_text, toml_key
 from sfumato.sources import CsvRows, ParquetRows, table_rows
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.ledger import Ledger
 
 app = typer.Typer(help="Show what was spent, or set a limit.", no_args_is_help=True)
 
@@ -89,8 +90,6 @@ def limit(
     print(f"{dataset}: at most epsilon {epsilon:g} at delta {delta:g}, in {book.path}")
 
 
-def open_ledger(path: Path | None):  # type: ignore[no-untyped-def]
+def open_ledger(path: Path | None) -> Ledger:
     """Open the named ledger, or the user's own."""
-    from sfumato.privacy.ledger import Ledger
-
     return Ledger(path) if path else Ledger.default()

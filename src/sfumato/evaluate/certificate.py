@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.codec import CategoryCells
+from sfumato.cells import CategoryCells
 from sfumato.evaluate.belief import Belief, belief_bounds, strength
 from sfumato.evaluate.evaluation import plain
 from sfumato.evaluate.frame import Frame, cell_names

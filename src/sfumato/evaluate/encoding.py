@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.codec import CategoryCells
+from sfumato.cells import CategoryCells
 from sfumato.evaluate.frame import Frame, counted
 
 MOST_CATEGORIES = 50

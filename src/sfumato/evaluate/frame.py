@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.codec import OTHER, CategoryCells, Cells, Codec, DatetimeCells, NumericCells
+from sfumato.cells import OTHER, CategoryCells, Cells, DatetimeCells, NumericCells
+from sfumato.codec import Codec
 from sfumato.errors import SfumatoError
 from sfumato.schema import Schema, canonical_text
 from sfumato.sources import table_rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.codec import CategoryCells
+from sfumato.cells import CategoryCells
 from sfumato.evaluate.frame import MISSING, Frame, cell_names, counted, written
 
 MOST_BARS = 12

@@ -14,7 +14,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.codec import CategoryCells
+from sfumato.cells import CategoryCells
 from sfumato.evaluate.frame import Frame
 
 BINS = 20

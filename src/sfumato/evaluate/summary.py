@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from sfumato.codec import CategoryCells
+from sfumato.cells import CategoryCells
 from sfumato.evaluate.evaluation import (
     Associations,
     ColumnComparison,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.codec import CategoryCells
+from sfumato.cells import CategoryCells
 from sfumato.evaluate.association import association_matrix
 from sfumato.evaluate.coverage import coverage
 from sfumato.evaluate.discriminator import discriminator_auc

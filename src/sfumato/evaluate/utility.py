@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.utils.parallel import Parallel, delayed
 
-from sfumato.codec import CategoryCells
+from sfumato.cells import CategoryCells
 from sfumato.errors import SfumatoError
 from sfumato.evaluate.classifiers import (
     ClassifierSet,

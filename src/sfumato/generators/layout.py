@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.codec import Batch, CategoryCells, Codec, DatetimeCells, NumericCells
+from sfumato.cells import CategoryCells, DatetimeCells, NumericCells
+from sfumato.codec import Batch, Codec
 from sfumato.errors import SfumatoError
 from sfumato.features.marginals import Axis
 from sfumato.images import ImageCodec

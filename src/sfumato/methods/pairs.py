@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.codec import CategoryCells, Codec
+from sfumato.cells import CategoryCells
+from sfumato.codec import Codec
 from sfumato.errors import SfumatoError
 from sfumato.features.marginals import Axis, Counts, counting_noise
 from sfumato.generators.grouping import MAX_CLASSES, MAX_GROUPS, group_cells, group_classes
