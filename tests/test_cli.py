@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -203,6 +204,22 @@ def test_an_interrupted_run_says_how_to_go_on(
     code, _, err = run(capsys, *SYNTH)
     assert code == 2
     assert "run the same command again" in err
+
+
+def test_evaluate_measures_and_writes_a_report_that_says_it_is_internal(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pa.csv.write_csv(people(300, seed=1), folder / "made.csv")
+    arguments = ("people.csv", "made.csv", "-s", "people.toml", "-t", "sick", "-q")
+    code, out, err = run(
+        capsys, "evaluate", *arguments, "--json", "found.json", "--report", str(folder)
+    )
+    assert (code, err) == (0, "")
+    assert "PRIVATE" in out
+    assert json.loads((folder / "found.json").read_text())["kind"] == "table"
+    assert "DO NOT PUBLISH" in (folder / "made-INTERNAL-report.html").read_text().upper()
+    code, _, err = run(capsys, "evaluate", "people.csv", "none.csv", "-s", "people.toml")
+    assert (code, "there is no file" in err) == (2, True)
 
 
 def test_image_sets_go_the_same_way(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
