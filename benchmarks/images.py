@@ -26,7 +26,7 @@ from sfumato.datasets import load
 from sfumato.evaluate.cnn import SmallCNN
 
 SEEDS = 3
-MOST_FOR_OTHERS = 20_000  # images that logistic regression and MLP are trained on
+MOST_FOR_OTHERS = 10_000  # images that logistic regression and MLP are trained on
 RUNS = [
     ("mnist", 1.0, "add-remove"),
     ("fashion_mnist", 1.0, "add-remove"),
@@ -77,9 +77,9 @@ def run(name: str, epsilon: float, relation: str, seeds: int = SEEDS) -> None:
             drawn = model.sample(seed=seed)
         flat = drawn.x.reshape(len(drawn.x), -1) / np.float32(255)
         learners = {
-            "logistic regression": LogisticRegression(max_iter=100),
+            "logistic regression": LogisticRegression(max_iter=50),
             "MLP": MLPClassifier(max_iter=10, random_state=seed),
-            "CNN": SmallCNN(shape, epochs=3, seed=seed, width=32),
+            "CNN": SmallCNN(shape, epochs=2, seed=seed, width=32),
         }
         result = {"seconds": taken["seconds"], "megabytes": peak_memory()}
         for key, learner in learners.items():

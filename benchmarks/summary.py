@@ -172,7 +172,7 @@ def images() -> str:
         return ""
     return (
         "## Images (`benchmarks/images.py`)\n\nAccuracy on real test images, in percent, of a CNN trained on as many "
-        "synthetic images as there are private ones, and of two others trained on 20,000; delta = 1e-5. Published at epsilon = 1, MNIST / FashionMNIST: DP-MERF "
+        "synthetic images as there are private ones, and of two others trained on 10,000; delta = 1e-5. Published at epsilon = 1, MNIST / FashionMNIST: DP-MERF "
         "80.3 / 62.2, DPDM 89.2 / 76.4, DP-Kernel 94.0 / 68.4, DP-FETA 95.6 / 81.7. SVHN and CIFAR-10 are samples of "
         "12,000 and 15,000 images. Memory is that of the process with torch and the classifiers.\n\n"
         + table(

@@ -142,6 +142,7 @@ def test_a_ledger_limit_is_set_shown_and_kept(
         (("synth", "people.csv", "-s", "people.toml", "-e", "0", "-o", "o.csv"), "epsilon must be"),
         (("synth", "people.csv", "-s", "people.toml", "-e", "nan", "-o", "o.csv"), "epsilon must"),
         (("synth", "people.csv", "-s", "people.toml", "-e", "1", "-o", "o.txt"), "o.txt: a table"),
+        (("synth", "people.csv", "-s", "people.toml", "-e", "1", "-o", "people.csv"), "somewhere"),
         ((*SYNTH, "--delta", "2"), "delta must lie between 0 and 1"),
         ((*SYNTH, "--target", "salary"), "no modelled column 'salary'"),
         ((*SYNTH, "--method", "magic"), "there is no method 'magic'"),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.codec import Batch
 from sfumato.features.base import Concat, PerClass, Quantized, Statistic, Weighted, unit_sensitivity
+from sfumato.features.fourier import Fourier
 from sfumato.features.marginals import Axis, Counts
 from sfumato.privacy.budget import Budget, Relation
 
@@ -39,11 +40,31 @@ class Raw:
         return {"raw": self.nonnegative}
 
 
+class Cube:
+    """The row's numbers as coordinates, on a grid."""
+
+    size = NUMBERS
+    levels = 1 << 12
+
+    def __call__(self, batch: Batch) -> NDArray[np.float32]:
+        return batch.unit
+
+    def describe(self) -> dict[str, Any]:
+        return {"cube": NUMBERS}
+
+
 def _axis(column: int, groups: int) -> Axis:
     return Axis(column, (np.arange(CELLS[column]) % groups).astype(np.int32))
 
 
+WAVES = Quantized(Fourier(Cube(), 40, (0.1, 1.0)))
+
 CASES: dict[str, Statistic] = {
+    "fourier": WAVES,
+    "fourier per class": PerClass(WAVES, column=1, classes=5),
+    "fourier and categories per class": PerClass(
+        Concat([WAVES, Weighted(Counts([(_axis(0, 3),)]), 1 << 20)]), column=1, classes=5
+    ),
     "quantized": Quantized(Raw(nonnegative=False), bits=20),
     "quantized, finest": Quantized(Raw(nonnegative=False), bits=22),
     "quantized, coarsest": Quantized(Raw(nonnegative=False), bits=1),

@@ -57,6 +57,23 @@ def test_rows_of_a_unit_beyond_the_limit_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
+    "units", [[None, None, 7, 7], [float("nan"), float("nan"), 7.0, 7.0], ["", "NA", " 7", "7 "]]
+)
+def test_rows_that_name_no_unit_are_left_out_and_names_are_trimmed(units: list[object]) -> None:
+    schema = Schema(columns={"who": Identifier(unit=True), "what": Categorical(values=("a", "b"))})
+    table = pa.table({"who": units, "what": ["a", "a", "b", "a"]})
+    assert codes_of(table, schema, 1).ravel().tolist() == [1]
+
+
+def test_a_quote_that_swallows_rows_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        'age,pay,town,sick\n1,2,"Ulm,true\n1,2,Ulm,true\n1,2,"Ulm",true\n'
+    )
+    with pytest.raises(SfumatoError, match=r"line break|well-formed"):
+        codes_of(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("a.csv", "", "empty or not well-formed csv"),
@@ -114,6 +131,20 @@ def test_images_of_every_kind_are_the_same_rows(tmp_path: Path) -> None:
     assert np.array_equal(arrays.unit[order], folder.unit)
     assert np.array_equal(arrays.codes[order], folder.codes)
     assert np.array_equal(codec.decode(arrays.unit)[..., 0], PIXELS)
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, bytes, object])
+def test_labels_are_recognised_whatever_their_type(kind: type) -> None:
+    codec = ImageCodec(Images(height=4, width=5, classes=(0, 1)))
+    labels = np.array([1, 0, 1, 1, 0, 0, 1]).astype(kind if kind is not bytes else "S1")
+    batch = next(iter(encoded_rows((PIXELS, labels), codec)))
+    assert batch.codes.ravel().tolist() == [1, 0, 1, 1, 0, 0, 1]
+
+
+def test_labels_of_a_wrong_shape_are_refused() -> None:
+    codec = ImageCodec(Images(height=4, width=5, classes=(0, 1)))
+    with pytest.raises(SfumatoError, match="one for each image"):
+        list(encoded_rows((PIXELS, np.ones((7, 1))), codec))
 
 
 def test_idx_files_find_their_labels(tmp_path: Path) -> None:

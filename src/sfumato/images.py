@@ -52,7 +52,10 @@ class ImageCodec:
         pixels, labels = raw
         codes = np.zeros((len(pixels), 1), np.int32)
         if self._number and labels is not None:
-            codes[:, 0] = [self._number.get(canonical_text(label), 0) for label in labels]
+            plain = np.asarray(labels)
+            if plain.ndim != 1:
+                raise SfumatoError(f"labels must be one for each image, got shape {plain.shape}")
+            codes[:, 0] = [self._number.get(canonical_text(label), 0) for label in plain.tolist()]
         unit: NDArray[np.float32] = pixels.reshape(len(pixels), -1).astype(np.float32)
         unit /= 255
         return Batch(codes, unit)

@@ -24,7 +24,8 @@ _HEADER = """\
 # Fill in the open lines from public knowledge: a code book, physical limits, opening hours.
 # Bounds and categories that are read from the private rows would leak them: an unusual salary
 # as the upper bound is that person's salary. Values outside the bounds are clamped, so rather
-# take wide ones. Kinds were guessed: check them. Columns that you remove are left out.
+# take wide ones. Kinds were guessed from the first rows: confirm them, too, from what is public.
+# Columns that you remove are left out.
 """
 _OPEN = {
     "numeric": ["low = ", "high = "],

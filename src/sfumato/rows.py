@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato import casting
 from sfumato.codec import Batch, Codec
 from sfumato.images import ImageCodec, image_rows
 from sfumato.sources import table_rows
@@ -30,8 +31,8 @@ class EncodedTable:
     """A private table as batches for statistics; opening it checks names, reading it reads rows.
 
     Where the schema names the unit of privacy, only the first `max_rows_per_unit` rows of each
-    unit are kept. Which of a unit's rows are kept depends on no other unit, so one unit still
-    moves a sum by at most k rows.
+    unit are kept, and rows that name none are left out: nobody could say whose they are. Which of
+    a unit's rows are kept depends on no other unit, so one unit moves a sum by at most k rows.
     """
 
     def __init__(self, data: Any, codec: Codec, max_rows_per_unit: int = 1) -> None:
@@ -42,7 +43,7 @@ class EncodedTable:
         self._most = max_rows_per_unit
 
     def __iter__(self) -> Iterator[Batch]:
-        seen: Counter[Any] = Counter()
+        seen: Counter[str] = Counter()
         for rows in self._rows.batches(self._names):
             batch = self._codec.encode(rows)
             if self._unit:
@@ -59,9 +60,12 @@ def encoded_rows(
     return EncodedTable(data, codec, max_rows_per_unit)
 
 
-def _first_of_each(units: pa.Array, seen: Counter[Any], most: int) -> NDArray[np.bool_]:
-    keep = np.empty(len(units), bool)
-    for row, unit in enumerate(units.to_pylist()):
-        seen[unit] += 1
-        keep[row] = seen[unit] <= most
+def _first_of_each(units: pa.Array, seen: Counter[str], most: int) -> NDArray[np.bool_]:
+    names = casting.texts(units)
+    missing = casting.is_null(names).to_numpy(zero_copy_only=False)
+    keep = np.zeros(len(units), bool)
+    for row, unit in enumerate(names.to_pylist()):
+        if not missing[row]:
+            seen[unit] += 1
+            keep[row] = seen[unit] <= most
     return keep

@@ -205,12 +205,14 @@ class Schema(_Declared):
         return "\n".join(sections)
 
 
-def canonical_text(value: Value) -> str:
+def canonical_text(value: Value | bytes) -> str:
     """Give the text by which a category is recognised, however a file spells it.
 
     >>> [canonical_text(v) for v in (1, 1.0, True, " yes ")]
     ['1', '1', 'true', 'yes']
     """
+    if isinstance(value, bytes):
+        return value.decode(errors="replace").strip()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():

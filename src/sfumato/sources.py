@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
 from sfumato.errors import SfumatoError
 
 BATCH_ROWS = 1 << 15
+_ENDINGS = {".csv", ".parquet", ".pq", ".npz"}
 
 
 class TableRows(Protocol):
@@ -44,7 +46,14 @@ class CsvRows:
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the named columns as text."""
         with self._open(names) as reader, self._plain_errors():
-            yield from reader
+            for batch in reader:
+                for column in batch.columns:
+                    if pc.any(pc.match_substring(column, "\n")).as_py():
+                        # An open quote swallows the rows after it: one row would change others.
+                        raise SfumatoError(
+                            f"{self.path}: a value holds a line break; close its quote or remove it"
+                        )
+                yield batch
 
     def _open(self, names: Sequence[str]) -> pa.csv.CSVStreamingReader:
         with self._plain_errors():
@@ -142,4 +151,7 @@ def _existing(data: str | Path) -> Path:
 
 def dataset_name(data: Any) -> str:
     """Give the name under which a data set is kept in the ledger unless the owner names it."""
-    return Path(data).name.split(".")[0] if isinstance(data, str | Path) else "unnamed"
+    if not isinstance(data, str | Path):
+        return "unnamed"
+    name = Path(data).resolve().name.removesuffix(".gz")
+    return Path(name).stem if Path(name).suffix in _ENDINGS else name

@@ -26,8 +26,15 @@ class ImageSet:
     y: NDArray[Any] | None
 
 
-def check_output(path: Path, schema: Schema) -> None:
-    """Refuse an output that could not be written, before anything is spent."""
+def check_output(path: Path, schema: Schema, data: Path | None = None) -> None:
+    """Refuse an output that could not be written, before anything is spent.
+
+    Nor may synthetic data lie among private data, or among those of another model.
+    """
+    if data is not None and data.resolve() in (path.resolve(), *path.resolve().parents):
+        raise SfumatoError(f"{path}: write synthetic data somewhere else than the private data")
+    if path.is_dir() and any(path.iterdir()):
+        raise SfumatoError(f"{path}: the folder is not empty; name a new one")
     if schema.images:
         if path.suffix not in ("", ".npz"):
             raise SfumatoError(f"{path}: images are written to .npz or to a folder")

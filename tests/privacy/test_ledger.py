@@ -26,8 +26,8 @@ def test_totals_are_kept_over_runs(tmp_path: Path) -> None:
     for _ in range(3):
         Ledger(tmp_path / "l.sqlite").record("a", BUDGET, spend(0.25))
     reopened = Ledger(tmp_path / "l.sqlite")
-    assert reopened.total_rho("a", Relation.ADD_REMOVE, 1) == 0.75
-    assert reopened.total_rho("b", Relation.ADD_REMOVE, 1) == 0
+    assert reopened.total_rho("a", (Relation.ADD_REMOVE, 1, "row")) == 0.75
+    assert reopened.total_rho("b", (Relation.ADD_REMOVE, 1, "row")) == 0
     assert len(reopened.entries("a")) == 3
 
 
@@ -58,6 +58,16 @@ def test_a_limit_holds_for_its_own_relation_and_unit_only() -> None:
         ledger.record("a", other, spend(0.001))
 
 
+def test_a_limit_does_not_overlook_what_was_spent_in_other_terms() -> None:
+    ledger = Ledger(":memory:")
+    ledger.record("a", Budget(epsilon=9, relation=Relation.REPLACE_ONE), spend(5.0))
+    ledger.record("b", BUDGET, spend(0.001), unit="patient")
+    for dataset in ("a", "b"):
+        ledger.limit(dataset, BUDGET)
+        with pytest.raises(SfumatoError, match="same terms"):
+            ledger.record(dataset, BUDGET, spend(0.001))
+
+
 def test_eight_processes_cannot_pass_a_limit_together(tmp_path: Path) -> None:
     path = tmp_path / "l.sqlite"
     Ledger(path).limit("a", BUDGET)
@@ -77,7 +87,7 @@ for _ in range(6):
 """
     processes = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(8)]
     assert [process.wait() for process in processes] == [0] * 8
-    total = Ledger(path).total_rho("a", Relation.ADD_REMOVE, 1)
+    total = Ledger(path).total_rho("a", (Relation.ADD_REMOVE, 1, "row"))
     assert total == pytest.approx(BUDGET.rho)
     assert epsilon_of(total, 1e-6) <= 1 + 1e-9
 

@@ -19,7 +19,7 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler
 from sfumato.privacy.release import Curator, Release, plan_spend
 from sfumato.privacy.zcdp import epsilon_of
-from support import SCHEMA, coded, count_statistic
+from support import SCHEMA, coded, count_statistic, people
 
 BUDGET = Budget(epsilon=1, delta=1e-6)
 
@@ -100,6 +100,13 @@ def test_another_question_is_never_answered_by_a_saved_release(
     assert (rows.reads, len(ledger.entries())) == (3, 3)
 
 
+def test_frames_in_a_folder_must_be_named(tmp_path: Path) -> None:
+    import sfumato as sf
+
+    with pytest.raises(SfumatoError, match="name the dataset"):
+        sf.Pairs().fit(people(5), SCHEMA, BUDGET, folder=tmp_path)
+
+
 def test_a_full_disk_is_noticed_before_anything_is_spent(
     tmp_path: Path, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,7 +143,7 @@ KILL = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from support import SCHEMA, coded, count_statistic
+from support import SCHEMA, coded, count_statistic, people
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger
 import sfumato.privacy.release as release

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sfumato.privacy.budget import Budget, Relation
-from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.ledger import ROW, Currency, Ledger
 
 app = typer.Typer(help="Show what was spent, or set a limit.", no_args_is_help=True)
 
@@ -48,22 +48,22 @@ def show(
                 f"{entry.spend.dim:,}",
                 f"{entry.spend.sigma:.6g}",
                 f"{entry.spend.rho:.4g}",
-                f"{entry.relation}, {entry.max_rows_per_unit} row(s)",
+                _terms(entry.currency),
             ]
             for entry in entries
         ],
     )
     limits = book.limits()
-    accounts = dict.fromkeys((e.dataset, e.relation, e.max_rows_per_unit) for e in entries)
+    accounts = dict.fromkeys((entry.dataset, entry.currency) for entry in entries)
     totals = []
-    for account in accounts:
-        limit = limits.get(account[0])
+    for name, currency in accounts:
+        limit, _ = limits.get(name, (None, ""))
         at = limit.delta if limit else delta
-        reached = epsilon_of(book.total_rho(*account), at)
+        reached = epsilon_of(book.total_rho(name, currency), at)
         totals.append(
             [
-                account[0],
-                f"{account[1]}, {account[2]} row(s)",
+                name,
+                _terms(currency),
                 f"{reached:.4g}",
                 f"{at:g}",
                 f"{limit.epsilon:g}" if limit else "none",
@@ -79,6 +79,9 @@ def limit(
     delta: Delta = 1e-6,
     relation: Neighbours = Relation.ADD_REMOVE,
     rows_per_unit: Unit = 1,
+    unit: Annotated[
+        str, typer.Option("--unit", help="The column that names the unit of privacy, or row.")
+    ] = ROW,
     ledger: LedgerFile = None,
 ) -> None:
     """Set the most that may ever be spent on a data set."""
@@ -86,10 +89,15 @@ def limit(
         epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit
     )
     book = open_ledger(ledger)
-    book.limit(dataset, budget)
+    book.limit(dataset, budget, unit)
     print(f"{dataset}: at most epsilon {epsilon:g} at delta {delta:g}, in {book.path}")
 
 
 def open_ledger(path: Path | None) -> Ledger:
     """Open the named ledger, or the user's own."""
     return Ledger(path) if path else Ledger.default()
+
+
+def _terms(currency: Currency) -> str:
+    relation, rows, unit = currency
+    return f"{relation}, {rows} row(s) per unit ({unit})"

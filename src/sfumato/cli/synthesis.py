@@ -228,7 +228,7 @@ def _fit(
 
     public = Schema.load(schema)
     if check:
-        check_output(check, public)
+        check_output(check, public, data)
     chosen = _method(public, method, target, settings, seed)
     # For the owner's eyes, before anything is spent; a library call says nothing about it.
     if (

@@ -65,12 +65,10 @@ def unit_sensitivity(statistic: Statistic, budget: Budget) -> float:
     """Bound how far one unit of privacy, with up to k rows, can move the sum.
 
     By the triangle inequality k rows move it at most k times as far as one. A replaced unit may
-    also come with fewer rows than before; the rows without a partner are then added or removed,
-    hence the maximum.
+    also come with fewer rows than before, or with none; the rows without a partner are then added
+    or removed, hence the maximum.
     """
-    bound = statistic.sensitivity(budget.relation)
-    if budget.max_rows_per_unit > 1:
-        bound = max(bound, statistic.sensitivity(Relation.ADD_REMOVE))
+    bound = max(statistic.sensitivity(budget.relation), statistic.sensitivity(Relation.ADD_REMOVE))
     return budget.max_rows_per_unit * bound
 
 

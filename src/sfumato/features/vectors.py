@@ -93,9 +93,11 @@ class Extent:
         return self.coordinates.dim + 1
 
     def __call__(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        inside = shortened(self.coordinates(batch), 1.0)
-        squared = np.einsum("ij,ij->i", inside, inside)[:, None]
-        vectors = np.concatenate([inside, squared], axis=1) * (_INSIDE / math.sqrt(2))
+        coordinates = self.coordinates(batch)
+        lengths = np.einsum("ij,ij->i", coordinates, coordinates)  # exact: multiples of 2^-24
+        squared = lengths / np.maximum(lengths, 1.0)
+        inside = shortened(coordinates, 1.0)
+        vectors = np.concatenate([inside, squared[:, None]], axis=1) * (_INSIDE / math.sqrt(2))
         return np.zeros(len(batch), np.int64), vectors
 
     def describe(self) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 Both take a code (n, `code`) of standard normal numbers and classes as one-hot rows (n, classes),
 and give points of a layout: values in the unit cube, and probabilities for each category.
 
-Layers are normalised over the batch, without which they learn far more slowly. It makes the points
-of a step depend on each other a little, the less the more there are: take some hundreds.
+Layers are normalised over the batch they are given, so points made together depend on each other a
+little; points made in separate calls do not.
 """
 
 from __future__ import annotations

@@ -91,12 +91,16 @@ class Method(ABC):
         are saved in `folder`; fitting again with the same settings takes them up at no cost.
         """
         rows = encoded_rows(data, self.codec(schema), budget.max_rows_per_unit)
+        path = isinstance(data, str | Path)
+        if folder and not path and dataset is None:
+            raise SfumatoError("name the dataset: releases in a folder are found by its name")
         curator = Curator(
             rows,
             budget,
             ledger=ledger or Ledger(":memory:"),
             dataset=dataset or dataset_name(data),
             schema=schema,
+            source=str(Path(data).resolve()) if path else "",
             folder=folder,
             progress=progress,
         )

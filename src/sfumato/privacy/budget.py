@@ -39,6 +39,11 @@ class Budget:
     max_rows_per_unit: int = 1
 
     def __post_init__(self) -> None:
+        if self.relation not in set(Relation):
+            raise SfumatoError(
+                f"relation must be one of {', '.join(Relation)}, not {self.relation}"
+            )
+        object.__setattr__(self, "relation", Relation(self.relation))
         positive(epsilon=self.epsilon)
         in_open_unit(delta=self.delta)
         if self.max_rows_per_unit < 1:

@@ -23,19 +23,25 @@ from sfumato.privacy.zcdp import epsilon_of
 _TABLES = """
 CREATE TABLE IF NOT EXISTS spends (
     id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, time TEXT NOT NULL,
-    relation TEXT NOT NULL, max_rows_per_unit INTEGER NOT NULL,
+    relation TEXT NOT NULL, max_rows_per_unit INTEGER NOT NULL, unit TEXT NOT NULL,
     name TEXT NOT NULL, dim INTEGER NOT NULL,
     sensitivity REAL NOT NULL, sigma REAL NOT NULL, rho REAL NOT NULL
 );
 CREATE TABLE IF NOT EXISTS limits (
     dataset TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,
-    relation TEXT NOT NULL, max_rows_per_unit INTEGER NOT NULL
+    relation TEXT NOT NULL, max_rows_per_unit INTEGER NOT NULL, unit TEXT NOT NULL
 );
 CREATE TRIGGER IF NOT EXISTS spends_stay BEFORE DELETE ON spends
     BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER IF NOT EXISTS spends_hold BEFORE UPDATE ON spends
     BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 """
+
+
+Currency = tuple[Relation, int, str]
+"""Relation, rows per unit, and what the unit is: spends in other terms cannot be added up."""
+
+ROW = "row"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +52,13 @@ class Entry:
     time: str
     relation: Relation
     max_rows_per_unit: int
+    unit: str
     spend: Spend
+
+    @property
+    def currency(self) -> Currency:
+        """The terms in which this was spent."""
+        return self.relation, self.max_rows_per_unit, self.unit
 
 
 class Ledger:
@@ -68,7 +80,7 @@ it would reach 5.22: nothing was read
             if self.path != ":memory:":
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-            self._database.execute("PRAGMA synchronous = FULL")
+            self._database.execute("PRAGMA synchronous = EXTRA")
             self._database.executescript(_TABLES)
         except (sqlite3.Error, OSError) as error:
             raise SfumatoError(f"cannot use the ledger {self.path}: {error}") from None
@@ -79,19 +91,23 @@ it would reach 5.22: nothing was read
         data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
         return cls(os.environ.get("SFUMATO_LEDGER") or Path(data) / "sfumato" / "ledger.sqlite")
 
-    def record(self, dataset: str, budget: Budget, spend: Spend) -> None:
-        """Write a spend durably, or refuse it because it would pass the data set's limit."""
+    def record(self, dataset: str, budget: Budget, spend: Spend, unit: str = ROW) -> None:
+        """Write a spend durably, or refuse it because it would pass the data set's limit.
+
+        `unit` is the column that names the unit of privacy, or that a unit is a row.
+        """
         if not (spend.rho >= 0 and math.isfinite(spend.rho)):
             raise SfumatoError(f"'{spend.name}' has no finite cost")
         with self._transaction():
-            self._check_limit(dataset, budget, spend)
+            self._check_limit(dataset, budget, spend, unit)
             self._database.execute(
-                "INSERT INTO spends VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO spends VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     dataset,
                     datetime.now(UTC).isoformat(timespec="seconds"),
                     str(budget.relation),
                     budget.max_rows_per_unit,
+                    unit,
                     spend.name,
                     spend.dim,
                     spend.sensitivity,
@@ -100,38 +116,42 @@ it would reach 5.22: nothing was read
                 ),
             )
 
-    def limit(self, dataset: str, budget: Budget) -> None:
-        """Set the most that may ever be spent on a data set, over all runs."""
+    def limit(self, dataset: str, budget: Budget, unit: str = ROW) -> None:
+        """Set the most that may ever be spent on a data set, over all runs, in these terms."""
         with self._transaction():
             self._database.execute(
-                "INSERT OR REPLACE INTO limits VALUES (?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO limits VALUES (?, ?, ?, ?, ?, ?)",
                 (
                     dataset,
                     budget.epsilon,
                     budget.delta,
                     str(budget.relation),
                     budget.max_rows_per_unit,
+                    unit,
                 ),
             )
 
-    def limits(self) -> dict[str, Budget]:
-        """Give the limit of each data set that has one."""
+    def limits(self) -> dict[str, tuple[Budget, str]]:
+        """Give the limit of each data set that has one, and its unit."""
         rows = self._database.execute("SELECT * FROM limits ORDER BY dataset")
         return {
-            dataset: Budget(
-                epsilon=epsilon,
-                delta=delta,
-                relation=Relation(relation),
-                max_rows_per_unit=max_rows_per_unit,
+            dataset: (
+                Budget(
+                    epsilon=epsilon,
+                    delta=delta,
+                    relation=Relation(relation),
+                    max_rows_per_unit=max_rows_per_unit,
+                ),
+                unit,
             )
-            for dataset, epsilon, delta, relation, max_rows_per_unit in rows
+            for dataset, epsilon, delta, relation, max_rows_per_unit, unit in rows
         }
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """List the spends, oldest first."""
         rows = self._database.execute(
-            "SELECT dataset, time, relation, max_rows_per_unit, name, dim, sensitivity, sigma, rho"
-            " FROM spends WHERE ?1 IS NULL OR dataset = ?1 ORDER BY id",
+            "SELECT dataset, time, relation, max_rows_per_unit, unit, name, dim, sensitivity,"
+            " sigma, rho FROM spends WHERE ?1 IS NULL OR dataset = ?1 ORDER BY id",
             (dataset,),
         )
         return [
@@ -140,30 +160,34 @@ it would reach 5.22: nothing was read
                 time=row[1],
                 relation=Relation(row[2]),
                 max_rows_per_unit=row[3],
-                spend=Spend(name=row[4], dim=row[5], sensitivity=row[6], sigma=row[7], rho=row[8]),
+                unit=row[4],
+                spend=Spend(name=row[5], dim=row[6], sensitivity=row[7], sigma=row[8], rho=row[9]),
             )
             for row in rows
         ]
 
-    def total_rho(self, dataset: str, relation: Relation, max_rows_per_unit: int) -> float:
-        """Sum what was spent on a data set in one currency (relation and unit)."""
+    def total_rho(self, dataset: str, currency: Currency) -> float:
+        """Sum what was spent on a data set in one currency."""
         return math.fsum(
-            entry.spend.rho
-            for entry in self.entries(dataset)
-            if (entry.relation, entry.max_rows_per_unit) == (relation, max_rows_per_unit)
+            entry.spend.rho for entry in self.entries(dataset) if entry.currency == currency
         )
 
-    def _check_limit(self, dataset: str, budget: Budget, spend: Spend) -> None:
-        limit = self.limits().get(dataset)
-        if limit is None:
+    def _check_limit(self, dataset: str, budget: Budget, spend: Spend, unit: str) -> None:
+        found = self.limits().get(dataset)
+        if found is None:
             return
-        currency = (limit.relation, limit.max_rows_per_unit)
-        if (budget.relation, budget.max_rows_per_unit) != currency:
+        limit, limit_unit = found
+        currency = (limit.relation, limit.max_rows_per_unit, limit_unit)
+        asked = (budget.relation, budget.max_rows_per_unit, unit)
+        if any(
+            other != currency for other in (asked, *(e.currency for e in self.entries(dataset)))
+        ):
             raise SfumatoError(
                 f"the limit of '{dataset}' is for {limit.relation} neighbours with "
-                f"{limit.max_rows_per_unit} row(s) per unit: spend in the same terms"
+                f"{limit.max_rows_per_unit} row(s) per unit ({limit_unit}): it holds only while "
+                "everything is spent in the same terms"
             )
-        total = self.total_rho(dataset, *currency) + spend.rho
+        total = self.total_rho(dataset, currency) + spend.rho
         reached = epsilon_of(total, limit.delta)
         # A run that spends exactly the limit comes out a few rounding errors above it.
         if reached > limit.epsilon * (1 + 1e-9):

@@ -25,7 +25,7 @@ from sfumato.codec import Batch
 from sfumato.errors import SfumatoError
 from sfumato.features.base import ENTRY_BITS, ROW_BITS, Statistic, unit_sensitivity
 from sfumato.privacy.budget import Budget, Guarantee, Spend
-from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.ledger import ROW, Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
 from sfumato.privacy.zcdp import gaussian_rho, gaussian_scale
 from sfumato.progress import Progress, silent
@@ -106,6 +106,8 @@ class Curator:
         Where every spend is recorded, and under which name.
     schema
         The public description through which the rows were encoded.
+    source
+        Where the rows come from, so that no other source's releases are taken up.
     folder
         Where releases are saved. Without one they live in memory only.
     """
@@ -118,6 +120,7 @@ class Curator:
         ledger: Ledger,
         dataset: str,
         schema: Schema,
+        source: str = "",
         folder: Path | None = None,
         sampler: Sampler = discrete_gaussian,
         progress: Progress = silent,
@@ -128,6 +131,7 @@ class Curator:
         self._ledger = ledger
         self._dataset = dataset
         self._schema = schema
+        self._source = source
         self._folder = folder
         self._sampler = sampler
         self._progress = progress
@@ -162,7 +166,8 @@ class Curator:
     def _new_release(self, path: Path | None, statistic: Statistic, spend: Spend) -> Release:
         # The room on disk is taken before the money is spent: a full disk costs nothing.
         with reserved(path, 8 * statistic.dim) if path else nullcontext() as file:
-            self._ledger.record(self._dataset, self.budget, spend)
+            unit = self._schema.unit_column or ROW
+            self._ledger.record(self._dataset, self.budget, spend, unit)
             values = self._noisy_sum(statistic, spend)
             release = Release(values=values, statistic=statistic.describe(), spend=spend)
             if file:
@@ -188,6 +193,7 @@ class Curator:
             return None
         identity = {
             "dataset": self._dataset,
+            "source": self._source,
             "schema": self._schema.to_toml(),
             "relation": str(self.budget.relation),
             "spend": asdict(spend),
