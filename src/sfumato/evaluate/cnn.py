@@ -53,19 +53,24 @@ class SmallCNN(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 nn.Flatten(),
                 nn.Linear(2 * self.width * -(-height // 4) * -(-width // 4), 128),
                 nn.ReLU(),
+                nn.Dropout(0.25),
                 nn.Linear(128, len(self.classes_)),
             )
+            self.scale_ = float(x.mean()), max(float(x.std()), 1e-6)
             optimizer = torch.optim.Adam(self.network_.parameters(), lr=1e-3)
             pixels, labels = self._images(x), torch.from_numpy(np.asarray(y, np.int64))
             steps = self.epochs * -(-len(pixels) // 128)
-            fall = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
+            rate = torch.optim.lr_scheduler.OneCycleLR(
+                optimizer, 3e-3, total_steps=steps + 1, pct_start=0.2
+            )
             for _ in range(self.epochs):
                 for batch in torch.randperm(len(pixels)).split(128):
                     optimizer.zero_grad()
                     loss = nn.functional.cross_entropy(self.network_(pixels[batch]), labels[batch])
                     loss.backward()
                     optimizer.step()
-                    fall.step()
+                    rate.step()
+            self.network_.eval()
         return self
 
     def predict_proba(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -81,5 +86,6 @@ class SmallCNN(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _images(self, x: NDArray[np.float32]) -> Any:
         height, width, channels = self.shape
-        grid = np.ascontiguousarray(x, np.float32).reshape(-1, height, width, channels)
+        mean, deviation = self.scale_
+        grid = ((x - mean) / deviation).astype(np.float32).reshape(-1, height, width, channels)
         return _torch().from_numpy(grid).permute(0, 3, 1, 2)
