@@ -35,7 +35,7 @@ from sfumato.generators.noisy_tables import NoisyTables
 Floats = NDArray[np.floating[Any]]
 
 COMPONENTS = 100
-RESTARTS = 3  # at most; fewer where a step is more than a third of STEP_WORK
+RESTARTS = 8  # at most; fewer where a step is more than an eighth of STEP_WORK
 STEPS = 500
 STEP_WORK = 2e8  # classes * components * squared groups, over all restarts: about a minute
 

@@ -53,7 +53,7 @@ class Pairs(Method):
 
     target: str | None = None
     components: int = 100
-    restarts: int = 3
+    restarts: int = 8
 
     def codec(self, schema: Schema) -> Codec:
         """Code numbers finely, with fewer cells each where there are very many columns."""
