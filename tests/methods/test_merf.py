@@ -201,6 +201,7 @@ def test_fit_reads_frames_and_takes_up_saved_releases(tmp_path: Path) -> None:
             SCHEMA,
             Budget(epsilon=1),
             folder=tmp_path,
+            dataset="people",
             progress=lambda stage, fraction: stages.append(stage),
         )
         for _ in range(2)
