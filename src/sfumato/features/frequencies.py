@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +40,3 @@ class LowFrequencies:
     def radius(self) -> float:
         """The largest norm that an image's coefficients can have, pixels in [-1/2, 1/2]."""
         return 0.5 * float(np.sqrt(np.prod(self.shape)))
-
-    def encode(self, unit: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-        """Give the coefficients of images with pixels in [0, 1]."""
-        coefficients: NDArray[np.float64] = (unit - 0.5) @ self.matrix.T
-        return coefficients
-
-    def decode(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give images, clipped to the pixel range."""
-        return np.clip(coefficients @ self.matrix + 0.5, 0.0, 1.0)

@@ -2,13 +2,15 @@
 
 A class is a mixture of groups, each an ellipsoid with a log-normal radius. Draws are turned into
 images and back, so that what clipping to the pixel range does is part of the model; then cells of
-draws are reweighted and shifted to what was released about them.
+draws are reweighted, and their images shifted, to what was released about them. Images keep the
+edges that clipping makes, though the basis does not see them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from sfumato.features.frequencies import LowFrequencies
 from sfumato.features.vectors import Codebook
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 
 _OVERSAMPLING = 3  # draws for each one that cells keep
 _PIECE = 4096  # images at a time
@@ -32,14 +35,31 @@ class Basis:
     axes: Floats  # (coefficients, dim)
     scale: Floats  # (dim,)
 
-    def images(self, z: Floats) -> Floats:
-        """Give images with pixels in [0, 1]."""
-        return self.frequencies.decode((z / self.scale) @ self.axes.T + self.centre)
+    @cached_property
+    def _middle(self) -> Singles:
+        """The image at the centre."""
+        return (0.5 + self.centre @ self.frequencies.matrix).astype(np.float32)
 
-    def coordinates(self, images: Floats) -> Floats:
+    @cached_property
+    def _to_pixels(self) -> Singles:
+        return ((self.axes / self.scale).T @ self.frequencies.matrix).astype(np.float32)
+
+    @cached_property
+    def _to_coordinates(self) -> Singles:
+        return (self.frequencies.matrix.T @ (self.axes * self.scale)).astype(np.float32)
+
+    def images(self, z: Floats) -> Singles:
+        """Give images with pixels in [0, 1]."""
+        pixels: Singles = np.clip(self.change(z) + self._middle, 0.0, 1.0)
+        return pixels
+
+    def change(self, z: Floats) -> Singles:
+        """Give the change of images that changes their coordinates by z."""
+        return z.astype(np.float32) @ self._to_pixels
+
+    def coordinates(self, images: Singles) -> Floats:
         """Give the coordinates of images."""
-        found: Floats = ((self.frequencies.encode(images) - self.centre) @ self.axes) * self.scale
-        return found
+        return ((images - self._middle) @ self._to_coordinates).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,22 +93,24 @@ class ImageModel:
     cells: Cells | None = None
 
     def draw(self, label: int, count: int, rng: np.random.Generator) -> Floats:
-        """Draw the coordinates of images of a class."""
-        if self.cells is None:
-            return self._clipped(self._elliptical(label, count, rng))
-        pool = self._clipped(self._elliptical(label, _OVERSAMPLING * count, rng))
-        cell = self.cells.codebook.assign(pool, np.full(len(pool), label))
-        # Weighted sampling without replacement (Efraimidis and Spirakis 2006).
-        kept = np.argsort(rng.exponential(size=len(pool)) / self.cells.weights[cell])[:count]
-        drawn: Floats = pool[kept] + self.cells.shifts[cell[kept]]
-        return drawn
+        """Draw the coordinates of images of a class, not mended by cells."""
+        return self._seen(self._elliptical(label, count, rng))
 
-    def images(self, label: int, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    def images(self, label: int, count: int, rng: np.random.Generator) -> Singles:
         """Draw images of a class, pixels in [0, 1]."""
-        z = self.draw(label, count, rng)
-        pieces = [self.basis.images(z[s : s + _PIECE]) for s in range(0, count, _PIECE)]
-        size = int(np.prod(self.basis.frequencies.shape))
-        return np.concatenate([np.empty((0, size)), *pieces]).astype(np.float32)
+        if self.cells is None:
+            z = self._elliptical(label, count, rng)
+            shifts = np.zeros_like(z)
+        else:
+            z = self._elliptical(label, _OVERSAMPLING * count, rng)
+            cell = self.cells.codebook.assign(self._seen(z), np.full(len(z), label))
+            # Weighted sampling without replacement (Efraimidis and Spirakis 2006).
+            kept = np.argsort(rng.exponential(size=len(z)) / self.cells.weights[cell])[:count]
+            z, shifts = z[kept], self.cells.shifts[cell[kept]]
+        pixels = np.empty((count, int(np.prod(self.basis.frequencies.shape))), np.float32)
+        for piece in _pieces(count):
+            pixels[piece] = self.basis.images(z[piece]) + self.basis.change(shifts[piece])
+        return np.clip(pixels, 0.0, 1.0)
 
     def _elliptical(self, label: int, count: int, rng: np.random.Generator) -> Floats:
         e = self.ellipses
@@ -105,12 +127,12 @@ class ImageModel:
             parts.append(e.means[group] + direction @ e.roots[group].T)
         return np.concatenate(parts)
 
-    def _clipped(self, z: Floats) -> Floats:
-        pieces = [
-            self.basis.coordinates(self.basis.images(z[s : s + _PIECE]))
-            for s in range(0, len(z), _PIECE)
-        ]
-        return np.concatenate([np.empty((0, z.shape[1])), *pieces])
+    def _seen(self, z: Floats) -> Floats:
+        """Give the coordinates that are left when images are clipped to the pixel range."""
+        seen = np.empty_like(z)
+        for piece in _pieces(len(z)):
+            seen[piece] = self.basis.coordinates(self.basis.images(z[piece]))
+        return seen
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give plain arrays, to be stored."""
@@ -150,6 +172,10 @@ class ImageModel:
         codebook = Codebook(arrays["cell_centres"], tuple(arrays["cell_sizes"].tolist()))
         cells = Cells(codebook, arrays["cell_weights"], arrays["cell_shifts"])
         return replace(model, cells=cells)
+
+
+def _pieces(count: int) -> list[slice]:
+    return [slice(start, start + _PIECE) for start in range(0, count, _PIECE)]
 
 
 def k_means(points: Floats, count: int, rng: np.random.Generator, steps: int = 12) -> Floats:

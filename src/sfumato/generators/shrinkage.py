@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 Floats = NDArray[np.float64]
 
@@ -32,17 +35,31 @@ def denoised_shape(moments: Floats, target: Floats, noise: float, floor: float) 
     """Of a noisy matrix's departure from a target keep what exceeds the noise; keep it positive.
 
     In the target's eigenbasis a departure in the directions a and b is taken to have the variance
-    t lambda_a lambda_b; t is estimated, and each entry shrunk by its share of signal. `noise` is
-    the deviation of a diagonal entry, sqrt(2) times that of the others.
+    t lambda_a lambda_b; t, at most one, is estimated from all entries, most from where signal is
+    to be expected, and each entry shrunk by its share of signal. `noise` is the deviation of a
+    diagonal entry, sqrt(2) times that of the others.
     """
     scale, axes = np.linalg.eigh(target)
     scale = np.maximum(scale, floor / 2)
     prior = np.outer(scale, scale)
     variance = noise**2 * (1 + np.eye(len(scale))) / 2
     departure = axes.T @ moments @ axes - np.diag(scale)
-    strength = max(float((departure**2 / variance - 1).sum() / (prior / variance).sum()), 0.0)
+    weights = prior / variance**2
+    found = float((weights * (departure**2 - variance)).sum() / (weights * prior).sum())
+    strength = min(max(found, 0.0), 1.0)
     kept = departure * (strength * prior / (strength * prior + variance))
     lengths, turned = np.linalg.eigh(np.diag(scale) + kept)
     turned = axes @ turned
     shape: Floats = (turned * np.maximum(lengths, floor / 6)) @ turned.T
     return shape
+
+
+def denoised_ordered(moments: Floats, noise: float) -> Floats:
+    """Shrink a noisy matrix, the variances of whose axes should fall, to a diagonal one.
+
+    The diagonal is made to fall by isotonic regression, which averages runs where noise exceeds
+    signal; so axes of little variance keep little of their noise. `noise` is as above.
+    """
+    least = noise / math.sqrt(len(moments))  # the deviation of the whole diagonal's mean
+    diagonal = isotonic_regression(np.diag(moments), increasing=False).x
+    return denoised_shape(moments, np.diag(np.maximum(diagonal, least)), noise, least)

@@ -17,7 +17,7 @@ from sfumato.features.frequencies import LowFrequencies
 from sfumato.features.moments import LabelledMoments, LabelledVectors, MomentSums, Sizes
 from sfumato.features.vectors import Codebook, Extent, LogRadius, Residuals, shortened
 from sfumato.generators.gaussian import Basis, Cells, Ellipses, ImageModel, k_means
-from sfumato.generators.shrinkage import denoised_shape, shrunk
+from sfumato.generators.shrinkage import denoised_ordered, denoised_shape, shrunk
 from sfumato.images import ImageCodec
 from sfumato.privacy.budget import Budget, Relation, Spend
 from sfumato.privacy.release import Curator, plan_spend
@@ -30,12 +30,13 @@ _EXTENT, _BASIS, _SHAPE, _RADIUS, _CELL = 0.03, 0.20, 0.35, 0.03, 0.39
 
 _COEFFICIENTS = (16, 200)  # the fewest and the most
 _DIMENSIONS = (8, 60)
-_EDGE = 0.7  # eigenvalues are kept from this share of the noise's largest one
+_EDGE = 0.2  # denoised eigenvalues are kept from this share of the noise's largest one
 _WHITENING = 0.30  # axes are scaled by eigenvalue ** -this; 0.5 would whiten
 _BOUNDS = (0.7, 0.7, 0.8)  # of basis, shape and cell vectors, over their root mean square length
 _ROWS_PER_GROUP, _MOST_GROUPS, _MOST_GROUPS_IN_ALL = 200.0, 20, 1000  # rows over the noise
 _ROWS_PER_CELL, _MOST_CELLS, _MOST_CELLS_IN_ALL = 20.0, 200, 10_000
-_DRAWS = 3000  # of each class, at least, to lay groups and cells by
+_DRAWS = 200_000  # in all, to learn what is expected of groups and cells
+_DRAWS_FOR_CENTRES = 3000  # of each class, or 20 for each centre where that is more
 _FIRST_RADIUS = (-0.03, 0.25)  # of the log radius, until it is released
 
 
@@ -133,7 +134,11 @@ class MomentFit:
         self._counts = np.maximum(found.counts, 1.0)
         rows = float(self._counts.sum())
         mean = found.sums.sum(axis=0) / rows
-        values, axes = np.linalg.eigh(found.squares[0] / rows - np.outer(mean, mean))
+        # Coefficients come by frequency, and the variance of images falls with it.
+        covariance = denoised_ordered(
+            found.squares[0] / rows - np.outer(mean, mean), found.noise.square / rows
+        )
+        values, axes = np.linalg.eigh(covariance)
         values, axes = values[::-1], axes[:, ::-1]
         edge = _EDGE * math.sqrt(2 * count) * found.noise.square / rows  # of a semicircle
         low, most = _DIMENSIONS
@@ -163,13 +168,8 @@ class MomentFit:
         self._means = ellipses.means
         if grouped:
             model = ImageModel(self._basis, ellipses, self._counts)
-            drawn = [self._draw(model, label, 100 * size) for label, size in enumerate(sizes)]
-            self._codebook = Codebook.of(
-                [k_means(z, size, self._rng) for z, size in zip(drawn, sizes, strict=True)]
-            )
-            labels = np.concatenate(
-                [self._codebook.assign(z, np.full(len(z), j)) for j, z in enumerate(drawn)]
-            )
+            drawn, self._codebook = self._laid_out(model, sizes)
+            labels = _assigned(self._codebook, drawn)
             residuals = np.concatenate(drawn) - self._codebook.centres[labels]
             bound = _BOUNDS[1] * math.sqrt(float((residuals**2).sum(axis=1).mean()))
             targets = _second_moments(shortened(residuals, bound), labels, int(sizes.sum()))
@@ -233,22 +233,16 @@ class MomentFit:
         per_row = trial.noise(self._noise(trial, _CELL)).sum_
         most = min(_MOST_CELLS, max(1, _MOST_CELLS_IN_ALL // classes))
         sizes = np.clip(self._counts / (_ROWS_PER_CELL * per_row), 1, most).astype(int)
-        drawn = []
-        for label, size in enumerate(sizes):
-            self._progress("laying out cells", label / classes)
-            drawn.append(self._draw(model, label, 20 * size))
-        codebook = Codebook.of(
-            [k_means(z, size, self._rng) for z, size in zip(drawn, sizes, strict=True)]
-        )
-        labels = [codebook.assign(z, np.full(len(z), j)) for j, z in enumerate(drawn)]
-        residuals = np.concatenate(drawn) - codebook.centres[np.concatenate(labels)]
+        drawn, codebook = self._laid_out(model, sizes)
+        labels = _assigned(codebook, drawn)
+        residuals = np.concatenate(drawn) - codebook.centres[labels]
         bound = _BOUNDS[2] * math.sqrt(float((residuals**2).sum(axis=1).mean()))
         cells = len(codebook.centres)
-        hits = np.bincount(np.concatenate(labels), minlength=cells)
+        hits = np.bincount(labels, minlength=cells)
         expected = hits * np.repeat(self._counts / [len(z) for z in drawn], sizes)
         inside = shortened(residuals, bound)
         expected_means = np.zeros((cells, inside.shape[1]))
-        np.add.at(expected_means, np.concatenate(labels), inside)
+        np.add.at(expected_means, labels, inside)
         expected_means /= np.maximum(hits, 1)[:, None]
 
         vectors = Residuals(self._coordinates, codebook, bound)
@@ -266,8 +260,23 @@ class MomentFit:
             Cells(codebook, counts / np.maximum(expected, 1e-9), shifts),
         )
 
-    def _draw(self, model: ImageModel, label: int, least: int) -> Floats:
-        return model.draw(label, max(_DRAWS, least), self._rng)
+    def _laid_out(
+        self, model: ImageModel, sizes: NDArray[np.int64]
+    ) -> tuple[list[Floats], Codebook]:
+        """Draw from a model, and divide each class's draws by so many centres."""
+        drawn, centres = [], []
+        for label, size in enumerate(sizes):
+            self._progress("laying out cells", label / len(sizes))
+            few = max(_DRAWS_FOR_CENTRES, 20 * size)
+            z = model.draw(label, max(few, _DRAWS // len(sizes)), self._rng)
+            drawn.append(z)
+            # Draws come group by group: a part for the centres is taken in steps.
+            centres.append(k_means(z[:: len(z) // few], size, self._rng))
+        return drawn, Codebook.of(centres)
+
+
+def _assigned(codebook: Codebook, drawn: list[Floats]) -> NDArray[np.int64]:
+    return np.concatenate([codebook.assign(z, np.full(len(z), j)) for j, z in enumerate(drawn)])
 
 
 def shrunk_vector(values: Floats, noise: Floats) -> Floats:
