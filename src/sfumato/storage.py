@@ -46,6 +46,25 @@ def write_whole(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file for this process alone, until the block ends or the process does."""
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+    except ImportError:
+        raise SfumatoError("this system cannot lock files: train without a folder") from None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path.with_name(f".{path.name}.lock"), "wb") as file:
+            try:
+                flock(file, LOCK_EX | LOCK_NB)
+            except BlockingIOError:
+                raise SfumatoError(f"{path} is in use by another run: wait for it") from None
+            yield
+    except OSError as error:
+        raise SfumatoError(f"cannot write {path}: {error.strerror or error}") from None
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

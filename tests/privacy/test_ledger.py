@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import SfumatoError
-from sfumato.privacy.budget import Budget, Relation, Spend
+from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.zcdp import epsilon_of
 
@@ -104,3 +104,69 @@ def test_an_unusable_ledger_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "l.sqlite").write_text("this is no database, but a text that is long enough")
     with pytest.raises(SfumatoError, match="cannot use the ledger"):
         Ledger(tmp_path / "l.sqlite")
+
+
+def training(epsilon: float, delta: float) -> TrainingSpend:
+    return TrainingSpend(
+        name="training", dim=7, clip=0.5, noise_multiplier=2, rate=0.1, steps=9, epsilon=epsilon,
+        delta=delta,
+    )  # fmt: skip
+
+
+def test_a_training_is_kept_as_it_was_recorded(tmp_path: Path) -> None:
+    Ledger(tmp_path / "l.sqlite").record("a", BUDGET, training(0.5, 1e-7))
+    (entry,) = Ledger(tmp_path / "l.sqlite").entries("a")
+    assert entry.spend == training(0.5, 1e-7)
+
+
+def test_trainings_and_releases_add_up_by_basic_composition() -> None:
+    ledger = Ledger(":memory:")
+    for each in (spend(0.01), training(0.3, 4e-7), spend(0.02), training(0.2, 1e-7)):
+        ledger.record("a", BUDGET, each)
+    currency = (Relation.ADD_REMOVE, 1, "row")
+    assert ledger.total_rho("a", currency) == pytest.approx(0.03)
+    assert ledger.total_delta("a", currency) == pytest.approx(5e-7)
+    assert ledger.total_epsilon("a", currency, 1e-6) == pytest.approx(0.5 + epsilon_of(0.03, 5e-7))
+    assert ledger.total_epsilon("a", currency, 5e-7) == math.inf
+
+
+def test_a_limit_counts_trainings_and_their_deltas() -> None:
+    ledger = Ledger(":memory:")
+    ledger.limit("a", BUDGET)
+    ledger.record("a", BUDGET, training(0.6, 5e-7))
+    with pytest.raises(SfumatoError, match=r"would reach 1\.1"):
+        ledger.record("a", BUDGET, training(0.5, 5e-7))
+    with pytest.raises(SfumatoError, match="would reach inf"):
+        ledger.record("a", BUDGET, training(0.1, 6e-7))
+    ledger.record("a", BUDGET, training(0.4, 5e-7))
+    with pytest.raises(SfumatoError, match="nothing was read"):
+        ledger.record("a", BUDGET, spend(1e-9))
+
+
+def test_a_training_without_a_finite_cost_is_refused() -> None:
+    with pytest.raises(SfumatoError, match="no finite cost"):
+        Ledger(":memory:").record("a", BUDGET, training(math.inf, 1e-6))
+
+
+def test_an_older_ledger_keeps_its_spends_and_takes_trainings(tmp_path: Path) -> None:
+    path = tmp_path / "l.sqlite"
+    database = sqlite3.connect(path)
+    database.executescript("""
+        CREATE TABLE spends (
+            id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, time TEXT NOT NULL,
+            relation TEXT NOT NULL, max_rows_per_unit INTEGER NOT NULL, unit TEXT NOT NULL,
+            name TEXT NOT NULL, dim INTEGER NOT NULL,
+            sensitivity REAL NOT NULL, sigma REAL NOT NULL, rho REAL NOT NULL
+        );
+        INSERT INTO spends
+            VALUES (NULL, 'a', 'then', 'add-remove', 1, 'row', 'counts', 3, 1, 2, 0.125);
+        CREATE TRIGGER spends_hold BEFORE UPDATE ON spends
+            BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+    """)
+    database.close()
+    Ledger(path).record("a", BUDGET, training(0.5, 1e-7))
+    old, new = (entry.spend for entry in Ledger(path).entries("a"))
+    assert old == Spend(name="counts", dim=3, sensitivity=1, sigma=2, rho=0.125)
+    assert new == training(0.5, 1e-7)
+    with pytest.raises(sqlite3.Error, match="append-only"):
+        sqlite3.connect(path).execute("UPDATE spends SET epsilon = 0")

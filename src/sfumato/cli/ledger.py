@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend
 from sfumato.privacy.ledger import ROW, Currency, Ledger
 
 app = typer.Typer(help="Show what was spent, or set a limit.", no_args_is_help=True)
@@ -33,21 +33,19 @@ def show(
 ) -> None:
     """List every spend and the totals over all runs."""
     from sfumato.cli.console import print_table
-    from sfumato.privacy.zcdp import epsilon_of
 
     book = open_ledger(ledger)
     entries = book.entries(dataset)
     print_table(
         f"Spends in {book.path}",
-        ["data set", "time", "release", "values", "noise", "rho", "neighbours"],
+        ["data set", "time", "release", "values", "noise", "cost", "neighbours"],
         [
             [
                 entry.dataset,
                 entry.time,
                 entry.spend.name,
                 f"{entry.spend.dim:,}",
-                f"{entry.spend.sigma:.6g}",
-                f"{entry.spend.rho:.4g}",
+                *_noise_and_cost(entry.spend),
                 _terms(entry.currency),
             ]
             for entry in entries
@@ -58,8 +56,10 @@ def show(
     totals = []
     for name, currency in accounts:
         limit, _ = limits.get(name, (None, ""))
-        at = limit.delta if limit else delta
-        reached = epsilon_of(book.total_rho(name, currency), at)
+        # Trainings come with deltas of their own; the one that is asked for is the releases'.
+        asked = delta if book.total_rho(name, currency) else 0.0
+        at = limit.delta if limit else asked + book.total_delta(name, currency)
+        reached = book.total_epsilon(name, currency, at)
         totals.append(
             [
                 name,
@@ -96,6 +96,16 @@ def limit(
 def open_ledger(path: Path | None) -> Ledger:
     """Open the named ledger, or the user's own."""
     return Ledger(path) if path else Ledger.default()
+
+
+def _noise_and_cost(spend: Spend | TrainingSpend) -> tuple[str, str]:
+    if isinstance(spend, Spend):
+        return f"{spend.sigma:.6g}", f"rho {spend.rho:.4g}"
+    return (
+        f"{spend.noise_multiplier:.6g} × {spend.clip:g}, {spend.steps:,} steps at rate "
+        f"{spend.rate:.4g}",
+        f"epsilon {spend.epsilon:.4g}, delta {spend.delta:.4g}",
+    )
 
 
 def _terms(currency: Currency) -> str:

@@ -63,7 +63,7 @@ class Certificate:
             strength=strength(model.guarantee.epsilon),
             beliefs=belief_bounds(model.guarantee.epsilon),
             rows=model.rows,
-            declared=_declared(model.schema),
+            declared=declared(model.schema),
             columns=look.columns,
             classes_of=look.classes_of,
             classes=tuple(look.classes),
@@ -145,7 +145,7 @@ def _drowned(column: str, classes: list[ClassNoise]) -> list[str]:
     return [f"{column}: noise drowns {named}{more}."]
 
 
-def _declared(schema: Schema) -> tuple[dict[str, str], ...]:
+def declared(schema: Schema) -> tuple[dict[str, str], ...]:
     """Write each column of the schema in words."""
     if schema.images:
         look = schema.images

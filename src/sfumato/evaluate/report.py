@@ -6,6 +6,7 @@ is computed with real rows; publishing it would undo the protection.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
@@ -13,12 +14,14 @@ from typing import Any, Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from sfumato.classify.base import ClassifierModel
 from sfumato.evaluate import charts
 from sfumato.evaluate.belief import belief_bounds, strength
-from sfumato.evaluate.certificate import Certificate
+from sfumato.evaluate.certificate import Certificate, declared
 from sfumato.evaluate.evaluation import Associations, Evaluation, TableEvaluation
 from sfumato.methods.base import Model
 from sfumato.privacy.budget import Guarantee
+from sfumato.schema import canonical_text
 
 MOST_COLUMNS = 60
 MOST_IN_HEAT_MAP = 30
@@ -50,6 +53,21 @@ def certificate_html(
         beliefs=certificate.beliefs,
         strength=certificate.strength,
         most_columns=MOST_COLUMNS,
+    )
+
+
+def classifier_html(model: ClassifierModel, *, title: str = "Classifier certificate") -> str:
+    """Give the certificate of a classifier as one HTML page that may be published."""
+    return _render(
+        "classifier.html.j2",
+        title=title,
+        method=model.method.name,
+        settings=asdict(model.method),
+        classes=[canonical_text(value) for value in model.classes],
+        guarantee=model.guarantee,
+        declared=declared(model.schema),
+        beliefs=belief_bounds(model.guarantee.epsilon),
+        strength=strength(model.guarantee.epsilon),
     )
 
 

@@ -15,17 +15,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from sfumato.errors import SfumatoError
-from sfumato.privacy.budget import Budget, Relation, Spend
-from sfumato.privacy.zcdp import epsilon_of
+from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend, composed_epsilon
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS spends (
     id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, time TEXT NOT NULL,
     relation TEXT NOT NULL, max_rows_per_unit INTEGER NOT NULL, unit TEXT NOT NULL,
     name TEXT NOT NULL, dim INTEGER NOT NULL,
-    sensitivity REAL NOT NULL, sigma REAL NOT NULL, rho REAL NOT NULL
+    sensitivity REAL NOT NULL, sigma REAL NOT NULL, rho REAL NOT NULL,
+    rate REAL, steps INTEGER, epsilon REAL, delta REAL
 );
 CREATE TABLE IF NOT EXISTS limits (
     dataset TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,
@@ -37,6 +38,8 @@ CREATE TRIGGER IF NOT EXISTS spends_hold BEFORE UPDATE ON spends
     BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 """
 
+# What a training has and a release has not; older files lack these columns.
+_TRAINING_COLUMNS = {"rate": "REAL", "steps": "INTEGER", "epsilon": "REAL", "delta": "REAL"}
 
 Currency = tuple[Relation, int, str]
 """Relation, rows per unit, and what the unit is: spends in other terms cannot be added up."""
@@ -53,7 +56,7 @@ class Entry:
     relation: Relation
     max_rows_per_unit: int
     unit: str
-    spend: Spend
+    spend: Spend | TrainingSpend
 
     @property
     def currency(self) -> Currency:
@@ -82,6 +85,7 @@ it would reach 5.22: nothing was read
             self._database = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             self._database.execute("PRAGMA synchronous = EXTRA")
             self._database.executescript(_TABLES)
+            self._add_training_columns()
         except (sqlite3.Error, OSError) as error:
             raise SfumatoError(f"cannot use the ledger {self.path}: {error}") from None
 
@@ -91,28 +95,27 @@ it would reach 5.22: nothing was read
         data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
         return cls(os.environ.get("SFUMATO_LEDGER") or Path(data) / "sfumato" / "ledger.sqlite")
 
-    def record(self, dataset: str, budget: Budget, spend: Spend, unit: str = ROW) -> None:
+    def record(
+        self, dataset: str, budget: Budget, spend: Spend | TrainingSpend, unit: str = ROW
+    ) -> None:
         """Write a spend durably, or refuse it because it would pass the data set's limit.
 
         `unit` is the column that names the unit of privacy, or that a unit is a row.
         """
-        if not (spend.rho >= 0 and math.isfinite(spend.rho)):
+        costs = (spend.rho,) if isinstance(spend, Spend) else (spend.epsilon, spend.delta)
+        if not all(cost >= 0 and math.isfinite(cost) for cost in costs):
             raise SfumatoError(f"'{spend.name}' has no finite cost")
         with self._transaction():
             self._check_limit(dataset, budget, spend, unit)
             self._database.execute(
-                "INSERT INTO spends VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO spends VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     dataset,
                     datetime.now(UTC).isoformat(timespec="seconds"),
                     str(budget.relation),
                     budget.max_rows_per_unit,
                     unit,
-                    spend.name,
-                    spend.dim,
-                    spend.sensitivity,
-                    spend.sigma,
-                    spend.rho,
+                    *_cells(spend),
                 ),
             )
 
@@ -151,7 +154,8 @@ it would reach 5.22: nothing was read
         """List the spends, oldest first."""
         rows = self._database.execute(
             "SELECT dataset, time, relation, max_rows_per_unit, unit, name, dim, sensitivity,"
-            " sigma, rho FROM spends WHERE ?1 IS NULL OR dataset = ?1 ORDER BY id",
+            " sigma, rho, rate, steps, epsilon, delta FROM spends"
+            " WHERE ?1 IS NULL OR dataset = ?1 ORDER BY id",
             (dataset,),
         )
         return [
@@ -161,18 +165,33 @@ it would reach 5.22: nothing was read
                 relation=Relation(row[2]),
                 max_rows_per_unit=row[3],
                 unit=row[4],
-                spend=Spend(name=row[5], dim=row[6], sensitivity=row[7], sigma=row[8], rho=row[9]),
+                spend=_spend(row[5:]),
             )
             for row in rows
         ]
 
     def total_rho(self, dataset: str, currency: Currency) -> float:
-        """Sum what was spent on a data set in one currency."""
-        return math.fsum(
-            entry.spend.rho for entry in self.entries(dataset) if entry.currency == currency
+        """Sum what releases of a data set cost in one currency."""
+        return math.fsum(spend.rho for spend in self._of(dataset, currency)[0])
+
+    def total_epsilon(self, dataset: str, currency: Currency, delta: float) -> float:
+        """Give what was spent on a data set in one currency, as epsilon at this delta."""
+        return composed_epsilon(*self._of(dataset, currency), delta)
+
+    def total_delta(self, dataset: str, currency: Currency) -> float:
+        """Sum the deltas of the trainings on a data set."""
+        return math.fsum(training.delta for training in self._of(dataset, currency)[1])
+
+    def _of(self, dataset: str, currency: Currency) -> tuple[list[Spend], list[TrainingSpend]]:
+        found = [e.spend for e in self.entries(dataset) if e.currency == currency]
+        return (
+            [spend for spend in found if isinstance(spend, Spend)],
+            [spend for spend in found if isinstance(spend, TrainingSpend)],
         )
 
-    def _check_limit(self, dataset: str, budget: Budget, spend: Spend, unit: str) -> None:
+    def _check_limit(
+        self, dataset: str, budget: Budget, spend: Spend | TrainingSpend, unit: str
+    ) -> None:
         found = self.limits().get(dataset)
         if found is None:
             return
@@ -187,14 +206,26 @@ it would reach 5.22: nothing was read
                 f"{limit.max_rows_per_unit} row(s) per unit ({limit_unit}): it holds only while "
                 "everything is spent in the same terms"
             )
-        total = self.total_rho(dataset, currency) + spend.rho
-        reached = epsilon_of(total, limit.delta)
+        releases, trainings = self._of(dataset, currency)
+        if isinstance(spend, Spend):
+            releases.append(spend)
+        else:
+            trainings.append(spend)
+        reached = composed_epsilon(releases, trainings, limit.delta)
         # A run that spends exactly the limit comes out a few rounding errors above it.
         if reached > limit.epsilon * (1 + 1e-9):
             raise SfumatoError(
                 f"'{dataset}' has a limit of epsilon {limit.epsilon:g} at delta {limit.delta:g}; "
                 f"with '{spend.name}' it would reach {reached:.3g}: nothing was read"
             )
+
+    def _add_training_columns(self) -> None:
+        """Bring an older file up to date; a version that cannot read trainings can't write it."""
+        with self._transaction():
+            present = {row[1] for row in self._database.execute("PRAGMA table_info(spends)")}
+            for name, kind in _TRAINING_COLUMNS.items():
+                if name not in present:
+                    self._database.execute(f"ALTER TABLE spends ADD COLUMN {name} {kind}")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -212,3 +243,30 @@ it would reach 5.22: nothing was read
             if isinstance(error, sqlite3.Error):
                 raise SfumatoError(f"cannot write the ledger {self.path}: {error}") from None
             raise
+
+
+def _cells(spend: Spend | TrainingSpend) -> tuple[str | float | None, ...]:
+    """Give a row of the table, from the name on; a training's noise is that of one step."""
+    if isinstance(spend, Spend):
+        parts = (spend.sensitivity, spend.sigma, spend.rho, None, None, None, None)
+        return spend.name, spend.dim, *parts
+    noise = spend.noise_multiplier * spend.clip
+    costs = (0.0, spend.rate, spend.steps, spend.epsilon, spend.delta)
+    return spend.name, spend.dim, spend.clip, noise, *costs
+
+
+def _spend(cells: tuple[Any, ...]) -> Spend | TrainingSpend:
+    """Read back what `_cells` gave."""
+    name, dim, sensitivity, sigma, rho, rate, steps, epsilon, delta = cells
+    if epsilon is None:
+        return Spend(name=name, dim=dim, sensitivity=sensitivity, sigma=sigma, rho=rho)
+    return TrainingSpend(
+        name=name,
+        dim=dim,
+        clip=sensitivity,
+        noise_multiplier=sigma / sensitivity,
+        rate=rate,
+        steps=steps,
+        epsilon=epsilon,
+        delta=delta,
+    )

@@ -1,0 +1,191 @@
+"""Training by noisy gradients (DP-SGD, Abadi et al. 2016).
+
+Contract of `noisy_steps`: in each step every row is taken with probability `rate`, independently
+of the others (Poisson sampling, never a shuffled batch); the gradients of the taken rows are
+clipped one by one and summed, in pieces that fit the memory; noise is added to the sum; and only
+that leaves. How many rows were taken, their losses and their gradients are seen by nobody. So the
+state after each step is a function of noisy sums, and a saved state is as public as the last one.
+
+A step is drawn once. After a crash, training goes on from the last state that was saved, with
+fresh randomness: the steps after it were seen by nobody, so it is as if they had never been made.
+
+The sampling rate is a setting, and not a batch size divided by the number of rows: that number is
+private where presence is. Nor is a sum divided by it: gradients are in units of the clipping norm,
+and optimisers such as Adam do not care about the scale. For others, put 1 / (rate · rows), with a
+public or released number of rows, into the learning rate.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from sfumato.codec import Batch
+from sfumato.errors import SfumatoError, positive
+from sfumato.privacy.budget import TrainingSpend
+from sfumato.privacy.randomness import Randomness
+from sfumato.progress import Progress, silent
+
+_SAVES = 20
+
+Examples = tuple[NDArray[Any], ...]
+"""Arrays with one entry for each row, such as points and labels."""
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """How long a learner is trained, and how it sees rows. All of it is public.
+
+    Parameters
+    ----------
+    rate
+        The probability with which each row is in a step's sum.
+    epochs
+        How often each row is seen, on average.
+    clip
+        The norm to which each row's gradient is clipped.
+    learning_rate
+        The first step's; it falls evenly to zero.
+    """
+
+    rate: float
+    epochs: float
+    clip: float
+    learning_rate: float
+
+    def __post_init__(self) -> None:
+        positive(
+            rate=self.rate, epochs=self.epochs, clip=self.clip, learning_rate=self.learning_rate
+        )
+        if self.rate > 1:
+            raise SfumatoError(f"rate must be at most 1, got {self.rate}")
+
+    @property
+    def steps(self) -> int:
+        """The number of noisy sums."""
+        return math.ceil(self.epochs / self.rate)
+
+
+class Learner(ABC):
+    """What is trained: a module, the form in which it takes rows, and its clipped gradients."""
+
+    module: nn.Module
+    piece: int = 1024
+    """How many rows' gradients are computed at once."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Give the public facts that determine the training, with the seed of the first weights."""
+
+    @abstractmethod
+    def examples(self, batch: Batch) -> Examples:
+        """Give what training needs of rows; each row's entry depends on that row alone."""
+
+    @abstractmethod
+    def clipped_sum(self, examples: Sequence[Tensor], clip: float) -> list[Tensor]:
+        """Sum the rows' gradients, each no longer than `clip`, in the order of the parameters."""
+
+    def optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        """Make the optimiser; the learning rate is set at each step."""
+        return torch.optim.Adam(parameters)
+
+    @property
+    def dim(self) -> int:
+        """The number of parameters."""
+        return sum(parameter.numel() for parameter in self.module.parameters())
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a training stands: the steps made, and the weights and optimiser's memory as arrays."""
+
+    step: int
+    arrays: Arrays
+
+
+def first_state(learner: Learner) -> State:
+    """Give the state before the first step: public weights."""
+    return State(0, _arrays(learner.module, learner.optimizer(learner.module.parameters())))
+
+
+def noisy_steps(
+    learner: Learner,
+    examples: Examples,
+    schedule: Schedule,
+    spend: TrainingSpend,
+    randomness: Randomness,
+    *,
+    start: State,
+    save: Callable[[State], None],
+    progress: Progress = silent,
+) -> State:
+    """Make the steps that are left after `start`; `save` is called now and then, and at the end."""
+    module = learner.module
+    parameters = list(module.parameters())
+    optimizer = learner.optimizer(parameters)
+    _restore(module, optimizer, start.arrays)
+    rows = [torch.from_numpy(array) for array in examples]
+    state = start
+    every = max(1, schedule.steps // _SAVES)
+    for step in range(state.step, schedule.steps):
+        progress("training", step / schedule.steps)
+        sums = _noisy_sum(learner, rows, spend, randomness)
+        for parameter, total in zip(parameters, sums, strict=True):
+            parameter.grad = total / spend.clip
+        for group in optimizer.param_groups:
+            group["lr"] = schedule.learning_rate * (1 - step / schedule.steps)
+        optimizer.step()
+        if (step + 1) % every == 0 or step + 1 == schedule.steps:
+            state = State(step + 1, _arrays(module, optimizer))
+            save(state)
+    progress("training", 1.0)
+    return state
+
+
+def _noisy_sum(
+    learner: Learner, rows: Sequence[Tensor], spend: TrainingSpend, randomness: Randomness
+) -> list[Tensor]:
+    """Sum clipped gradients over a Poisson sample, and add the noise. An empty sample is one."""
+    sums = [torch.zeros_like(parameter) for parameter in learner.module.parameters()]
+    chosen = torch.from_numpy(randomness.chosen(len(rows[0]) if rows else 0, spend.rate))
+    for piece in torch.split(chosen, learner.piece) if len(chosen) else ():
+        clipped = learner.clipped_sum([array[piece] for array in rows], spend.clip)
+        for total, part in zip(sums, clipped, strict=True):
+            total += part
+    scale = spend.noise_multiplier * spend.clip
+    noise = torch.from_numpy(scale * randomness.normal(learner.dim)).float()
+    parts = torch.split(noise, [total.numel() for total in sums])
+    for total, part in zip(sums, parts, strict=True):
+        total += part.reshape(total.shape)
+    return sums
+
+
+def _arrays(module: nn.Module, optimizer: torch.optim.Optimizer) -> Arrays:
+    found = {f"weights/{k}": v.numpy().copy() for k, v in module.state_dict().items()}
+    for index, memory in optimizer.state_dict()["state"].items():
+        for key, value in memory.items():
+            if isinstance(value, Tensor):
+                found[f"optimizer/{index}/{key}"] = value.numpy().copy()
+    return found
+
+
+def _restore(module: nn.Module, optimizer: torch.optim.Optimizer, arrays: Arrays) -> None:
+    weights: dict[str, Tensor] = {}
+    memory: dict[int, dict[str, Tensor]] = {}
+    for name, array in arrays.items():
+        kind, _, rest = name.partition("/")
+        if kind == "weights":
+            weights[rest] = torch.tensor(array)
+        else:
+            index, _, key = rest.partition("/")
+            memory.setdefault(int(index), {})[key] = torch.tensor(array)
+    module.load_state_dict(weights)
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": memory})

@@ -1,0 +1,283 @@
+"""Noisy gradients: paid for once and first, summed over a Poisson sample, resumed without reuse."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from learners import Adder, Plain, Seeded, unit_rows
+from sfumato.codec import Batch
+from sfumato.errors import SfumatoError
+from sfumato.privacy.budget import Budget, Relation, TrainingSpend
+from sfumato.privacy.dpsgd import Learner, Schedule, State, first_state, noisy_steps
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.release import Curator, plan_training
+from sfumato.privacy.sampled_gaussian import sampled_epsilon
+from support import SCHEMA, coded, count_statistic
+
+BUDGET = Budget(epsilon=1, delta=1e-5)
+SCHEDULE = Schedule(rate=0.5, epochs=3, clip=1.0, learning_rate=0.1)
+SPEND = TrainingSpend(
+    name="t", dim=1, clip=1.0, noise_multiplier=2.0, rate=0.5, steps=6, epsilon=1, delta=1e-5
+)
+ROWS = [unit_rows([[0.3, 0.4], [3.0, 4.0], [0.0, 0.0]]), unit_rows([[float("nan"), 1.0]])]
+
+
+class Fixed:
+    """Randomness that tests lay out: the rows of each step, and noise of ones."""
+
+    def __init__(self, chosen: list[list[int]]) -> None:
+        self._chosen = iter(chosen)
+
+    def normal(self, size: int) -> np.ndarray:
+        return np.ones(size)
+
+    def chosen(self, rows: int, rate: float) -> np.ndarray:
+        return np.array(next(self._chosen), np.int64)
+
+
+def places(learner: Learner, randomness: object, spend: TrainingSpend = SPEND) -> list[np.ndarray]:
+    """Train on ROWS by plain steps of length 1 and give the place after each."""
+    seen: list[np.ndarray] = []
+    examples = tuple(np.concatenate([learner.examples(batch)[0] for batch in ROWS])[None])
+    noisy_steps(
+        learner,
+        examples,
+        replace(SCHEDULE, rate=spend.rate, epochs=spend.rate * spend.steps),
+        spend,
+        randomness,  # type: ignore[arg-type]
+        start=first_state(learner),
+        save=lambda state: seen.append(state.arrays["weights/place"]),
+    )
+    return seen
+
+
+def test_a_step_is_the_sum_of_the_chosen_rows_clipped_plus_the_noise() -> None:
+    spend = replace(SPEND, clip=0.5, noise_multiplier=3.0, steps=4)
+    found = places(Plain(2), Fixed([[0], [1], [], [0, 1, 2, 3]]), spend)
+    noise = np.array([3.0, 3.0])
+    clipped = np.array([0.6, 0.8])  # both rows are longer than or just as long as 0.5
+    steps = [clipped, clipped, 0 * clipped, 2 * clipped]
+    expected = -np.cumsum([step + noise for step in steps], axis=0)
+    assert np.allclose(found, expected, rtol=1e-3)
+
+
+def test_pieces_that_fit_the_memory_change_nothing() -> None:
+    whole = places(Adder(2), Seeded())
+    for piece in (1, 2, 3):
+        assert np.allclose(places(Adder(2, piece), Seeded()), whole, atol=1e-6)
+
+
+def test_a_step_without_rows_is_noise_like_any_other() -> None:
+    learner = Plain(3)
+    state = noisy_steps(
+        learner, (), SCHEDULE, SPEND, Fixed([[]] * 6), start=first_state(learner),
+        save=lambda state: None,
+    )  # fmt: skip
+    assert np.allclose(state.arrays["weights/place"], -12)
+
+
+def test_a_training_goes_on_exactly_where_it_was_saved() -> None:
+    states: list[State] = []
+    examples = (np.concatenate([batch.unit for batch in ROWS]),)
+    learner, random = Adder(2), Seeded()
+    last = noisy_steps(
+        learner, examples, SCHEDULE, SPEND, random, start=first_state(learner), save=states.append
+    )
+    assert [state.step for state in states] == [1, 2, 3, 4, 5, 6]
+    for state in states[:-1]:
+        fresh, again = Adder(2), Seeded()
+        for _ in range(state.step):  # the draws that were made before
+            again.chosen(4, 0.5)
+            again.normal(2)
+        resumed = noisy_steps(
+            fresh, examples, SCHEDULE, SPEND, again, start=state, save=lambda state: None
+        )
+        assert again.steps == 6
+        for key, array in last.arrays.items():
+            assert np.allclose(resumed.arrays[key], array, atol=1e-6), key
+
+
+def curator(
+    rows: object = ROWS,
+    ledger: Ledger | None = None,
+    folder: Path | None = None,
+    budget: Budget = BUDGET,
+    randomness: object = None,
+) -> Curator:
+    return Curator(
+        rows,  # type: ignore[arg-type]
+        budget,
+        ledger=ledger or Ledger(":memory:"),
+        dataset="d",
+        schema=SCHEMA,
+        folder=folder,
+        sampler=lambda size, sigma: np.zeros(size, np.int64),
+        randomness=randomness or Seeded(),  # type: ignore[arg-type]
+    )
+
+
+def test_the_whole_training_is_recorded_before_the_first_row_is_read(tmp_path: Path) -> None:
+    ledger = Ledger(":memory:")
+
+    class Bomb:
+        def __iter__(self) -> Iterator[Batch]:
+            (entry,) = ledger.entries("d")
+            assert isinstance(entry.spend, TrainingSpend)
+            assert entry.spend.epsilon <= 1
+            raise SfumatoError("unreadable")
+
+    with pytest.raises(SfumatoError, match="unreadable"):
+        curator(Bomb(), ledger, tmp_path).train("t", Adder(2), SCHEDULE)
+    # What was paid for is still to be had.
+    assert curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE).step == 6
+    assert len(ledger.entries("d")) == 1
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_guarantee_is_what_the_accountant_says(relation: Relation) -> None:
+    wall = curator(budget=replace(BUDGET, relation=relation))
+    wall.train("t", Adder(2), SCHEDULE)
+    (spend,) = wall.guarantee.trainings
+    assert spend.steps == SCHEDULE.steps == 6
+    reached = sampled_epsilon(spend.noise_multiplier, 0.5, 6, 1e-5, relation)
+    assert wall.guarantee.epsilon == spend.epsilon == reached
+    assert 0.99 < reached <= 1
+
+
+def test_a_training_spends_what_releases_leave_and_nothing_comes_after() -> None:
+    wall = curator([coded([0, 1])])
+    wall.release("counts", count_statistic(), 0.1)
+    plain = plan_training("t", 2, SCHEDULE, BUDGET)
+    wall.train("t", Adder(0), SCHEDULE)
+    assert wall.trainings[0].noise_multiplier > 1.05 * plain.noise_multiplier
+    assert 0.98 < wall.guarantee.epsilon <= 1
+    assert wall.left == 0
+    for ask in (
+        lambda: wall.release("more", count_statistic(), 1e-6),
+        lambda: wall.train("again", Adder(2), SCHEDULE),
+    ):
+        with pytest.raises(SfumatoError, match="left of the budget"):
+            ask()
+
+
+def test_units_of_several_rows_are_refused() -> None:
+    with pytest.raises(SfumatoError, match="single rows"):
+        curator(budget=replace(BUDGET, max_rows_per_unit=2)).train("t", Adder(2), SCHEDULE)
+
+
+def test_a_refused_training_reads_nothing() -> None:
+    ledger = Ledger(":memory:")
+    ledger.limit("d", replace(BUDGET, epsilon=0.5))
+
+    class Unread:
+        def __iter__(self) -> Iterator[Batch]:
+            raise AssertionError("a row was read")
+
+    with pytest.raises(SfumatoError, match="nothing was read"):
+        curator(Unread(), ledger).train("t", Adder(2), SCHEDULE)
+
+
+def test_a_finished_training_is_taken_up_again_at_no_cost(tmp_path: Path) -> None:
+    ledger = Ledger(":memory:")
+    first = curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
+    wall = curator(None, ledger=ledger, folder=tmp_path)
+    again = wall.train("t", Adder(2), SCHEDULE)
+    assert again.step == 6
+    assert np.array_equal(first.arrays["weights/place"], again.arrays["weights/place"])
+    assert wall.guarantee.epsilon <= 1
+    assert len(ledger.entries()) == 1
+    curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), replace(SCHEDULE, clip=2.0))
+    assert len(ledger.entries()) == 2
+
+
+def test_an_interrupted_training_goes_on_with_fresh_draws_and_pays_once(tmp_path: Path) -> None:
+    ledger = Ledger(":memory:")
+
+    class Interrupted(Seeded):
+        def normal(self, size: int) -> np.ndarray:
+            if self.steps == 3:
+                raise KeyboardInterrupt
+            return super().normal(size)
+
+    with pytest.raises(KeyboardInterrupt):
+        curator(ledger=ledger, folder=tmp_path, randomness=Interrupted(1)).train(
+            "t", Adder(2), SCHEDULE
+        )
+    random = Seeded(2)
+    state = curator(ledger=ledger, folder=tmp_path, randomness=random).train(
+        "t", Adder(2), SCHEDULE
+    )
+    assert (state.step, random.steps) == (6, 3)  # three were saved, three are drawn anew
+    assert len(ledger.entries()) == 1
+
+
+def test_two_runs_cannot_go_on_from_one_state(tmp_path: Path) -> None:
+    ledger = Ledger(":memory:")
+
+    class Second:
+        def __iter__(self) -> Iterator[Batch]:
+            with pytest.raises(SfumatoError, match="another run"):
+                curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
+            return iter(ROWS)
+
+    curator(Second(), ledger, tmp_path).train("t", Adder(2), SCHEDULE)
+    assert len(ledger.entries()) == 1
+
+
+def test_a_damaged_training_is_a_clear_error(tmp_path: Path) -> None:
+    curator(folder=tmp_path).train("t", Adder(2), SCHEDULE)
+    (file,) = tmp_path.glob("t-*.safetensors")
+    file.write_bytes(b"half")
+    with pytest.raises(SfumatoError, match="cannot read the training"):
+        curator(folder=tmp_path).train("t", Adder(2), SCHEDULE)
+
+
+KILL = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from learners import Adder, Seeded, unit_rows
+from support import SCHEMA
+from sfumato.privacy.budget import Budget
+from sfumato.privacy.dpsgd import Schedule
+from sfumato.privacy.ledger import Ledger
+import sfumato.privacy.release as release
+
+def die(*_): os.kill(os.getpid(), signal.SIGKILL)
+
+random = Seeded()
+plain = random.normal
+random.normal = lambda size: die() if random.steps == 3 else plain(size)
+wall = release.Curator([unit_rows([[0.3, 0.4]])], Budget(epsilon=1, delta=1e-5),
+                       ledger=Ledger({ledger!r}), dataset="d", schema=SCHEMA,
+                       folder=Path({folder!r}), randomness=random)
+wall.train("t", Adder(2), Schedule(rate=0.5, epochs=3, clip=1.0, learning_rate=0.1))
+"""
+
+
+def test_kill_9_in_the_fourth_step_loses_no_spend_and_pays_no_second(tmp_path: Path) -> None:
+    folder, path = tmp_path / "releases", tmp_path / "l.sqlite"
+    script = KILL.format(tests=str(Path(__file__).parents[1]), ledger=str(path), folder=str(folder))
+    assert subprocess.run([sys.executable, "-c", script]).returncode == -9
+    assert len(Ledger(path).entries("d")) == 1
+    random = Seeded(3)
+    wall = Curator(
+        [unit_rows([[0.3, 0.4]])], BUDGET, ledger=Ledger(path), dataset="d", schema=SCHEMA,
+        folder=folder, randomness=random,
+    )  # fmt: skip
+    assert wall.train("t", Adder(2), SCHEDULE).step == 6
+    assert random.steps == 3
+    assert len(Ledger(path).entries("d")) == 1
+
+
+@pytest.mark.parametrize("wrong", [{"rate": 1.5}, {"clip": 0.0}, {"epochs": -1.0}])
+def test_a_senseless_schedule_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(SfumatoError, match=next(iter(wrong))):
+        replace(SCHEDULE, **wrong)

@@ -1,0 +1,71 @@
+"""Draws from entropy: the right distributions, one draw for each bit, no seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sfumato.privacy.randomness import SystemRandomness
+
+FALSE_ALARM = 1e-6
+
+
+@pytest.fixture
+def entropy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entropy from a fixed seed: for tests only."""
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr("os.urandom", lambda size: rng.bytes(size))
+
+
+@pytest.mark.usefixtures("entropy")
+@pytest.mark.parametrize("size", [100_000, 99_999])
+def test_normals_are_normal_and_independent(size: int) -> None:
+    drawn = SystemRandomness().normal(size)
+    assert len(drawn) == size
+    assert stats.kstest(drawn, "norm").pvalue > FALSE_ALARM
+    half = size // 2
+    assert stats.pearsonr(drawn[:half], drawn[half : 2 * half]).pvalue > FALSE_ALARM
+    assert stats.pearsonr(drawn[:-1], drawn[1:]).pvalue > FALSE_ALARM
+
+
+def test_a_normal_is_finite_even_where_all_bits_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    for byte in (b"\0", b"\xff"):
+        monkeypatch.setattr("os.urandom", lambda size, byte=byte: byte * size)
+        drawn = SystemRandomness().normal(4)
+        assert np.isfinite(drawn).all()
+        assert np.abs(drawn).max() < 8.6
+
+
+@pytest.mark.usefixtures("entropy")
+def test_rows_are_chosen_each_by_itself_at_the_rate() -> None:
+    # What the accountant assumes. A batch of a fixed size, or a shuffled one, would fail: its size
+    # would not vary, and two rows would not be independent.
+    rows, rate, draws = 200, 0.3, 4_000
+    random = SystemRandomness()
+    masks = np.zeros((draws, rows))
+    for mask in masks:
+        mask[random.chosen(rows, rate)] = 1
+    single = stats.binomtest(int(masks.sum()), masks.size, rate)
+    assert single.pvalue > FALSE_ALARM
+    by_row = stats.chisquare(masks.sum(0), np.full(rows, masks.sum() / rows))
+    assert by_row.pvalue > FALSE_ALARM
+    # The size of a batch is binomial: its variance times (draws - 1) is about chi-square.
+    spread = masks.sum(1).var(ddof=1) * (draws - 1) / (rows * rate * (1 - rate))
+    assert stats.chi2.cdf(spread, draws - 1) > FALSE_ALARM
+    assert stats.chi2.sf(spread, draws - 1) > FALSE_ALARM
+    together = stats.binomtest(int((masks[:, 0] * masks[:, 1]).sum()), draws, rate**2)
+    assert together.pvalue > FALSE_ALARM
+
+
+@pytest.mark.usefixtures("entropy")
+def test_the_ends_of_the_rate_are_nobody_and_everybody() -> None:
+    random = SystemRandomness()
+    assert random.chosen(5, 1.0).tolist() == [0, 1, 2, 3, 4]
+    assert random.chosen(0, 0.5).tolist() == []
+    assert random.chosen(1000, 1e-18).tolist() == []
+
+
+def test_two_draws_differ() -> None:
+    random = SystemRandomness()
+    assert not np.array_equal(random.normal(8), random.normal(8))
