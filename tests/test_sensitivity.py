@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from sfumato.codec import Batch
 from sfumato.features.base import Concat, PerClass, Quantized, Statistic, Weighted, unit_sensitivity
 from sfumato.features.fourier import Fourier
+from sfumato.features.hermite import Hermite
 from sfumato.features.marginals import Axis, Counts
+from sfumato.features.tabulated import LevelTable, ProductKernel, SumKernel
 from sfumato.privacy.budget import Budget, Relation
 
 CELLS = (3, 5, 4)
@@ -57,9 +59,34 @@ def _axis(column: int, groups: int) -> Axis:
     return Axis(column, (np.arange(CELLS[column]) % groups).astype(np.int32))
 
 
+class Places:
+    """The levels of two columns and of two numbers."""
+
+    def __call__(self, batch: Batch) -> NDArray[np.int64]:
+        inside = np.fmin(np.fmax(batch.unit[:, :2], 0), 1)
+        numbers = np.rint(inside * np.float32(8)).astype(np.int64)
+        return np.concatenate([batch.codes[:, :2], numbers], axis=1)
+
+    def describe(self) -> dict[str, Any]:
+        return {"places": 4}
+
+
+def _tables(bits: int) -> list[LevelTable]:
+    line = LevelTable.of(Hermite.of_length(0.3, 4)(np.linspace(0, 1, 9)), bits)
+    return [LevelTable.of(np.eye(3), bits), LevelTable.of(np.eye(5), bits), line, line]
+
+
+SUM_KERNEL = SumKernel(Places(), _tables(20))
+PRODUCTS = ProductKernel(Places(), _tables(12), [(0, 2, 3), (1, 3)])
+
 WAVES = Quantized(Fourier(Cube(), 40, (0.1, 1.0)))
 
 CASES: dict[str, Statistic] = {
+    "sum kernel": SUM_KERNEL,
+    "sum kernel per class": PerClass(SUM_KERNEL, column=2, classes=4),
+    "product kernel": PRODUCTS,
+    "product kernel per class": PerClass(PRODUCTS, column=2, classes=4),
+    "product kernel of three": ProductKernel(Places(), _tables(8), [(0, 2, 3), (1, 2, 3)], 3),
     "fourier": WAVES,
     "fourier per class": PerClass(WAVES, column=1, classes=5),
     "fourier and categories per class": PerClass(

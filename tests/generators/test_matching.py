@@ -14,7 +14,7 @@ from sfumato.generators.networks import TableGenerator  # noqa: E402
 
 
 def _embed(points: torch.Tensor) -> torch.Tensor:
-    return torch.cat([points, 5 * (points - 0.5).square()], dim=1)
+    return torch.cat([points, 5 * (points - 0.5).square()], dim=2).mean(1)
 
 
 def _generator(classes: int = 1) -> TableGenerator:

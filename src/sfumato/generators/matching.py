@@ -34,7 +34,7 @@ from sfumato.progress import Progress, silent
 from sfumato.storage import write_whole
 
 Embedding: TypeAlias = Callable[[Tensor], Tensor]
-"""Gives a vector for each of a generator's outputs, differentiably."""
+"""Gives the mean embedding of each class, of points (classes, n, size), differentiably."""
 
 _PAUSE = 20  # steps between two looks at the progress
 _FEWEST = 8  # samples of each class in a step
@@ -189,8 +189,8 @@ class _Matcher:
         n = self._each // 2
         classes = torch.eye(self._classes, device=self._device).repeat_interleave(n, dim=0)
         codes = torch.randn(len(classes), self._generator.code, device=self._device)
-        embedded = self._embed(self._generator(codes, classes))
-        return embedded.view(self._classes, n, -1).mean(1) - self._means
+        points = self._generator(codes, classes)
+        return self._embed(points.view(self._classes, n, -1)) - self._means
 
     def _active(self) -> Tensor:
         """Say which classes have not come down to their noise; without noise none ever does."""

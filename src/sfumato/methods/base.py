@@ -21,9 +21,7 @@ from sfumato.privacy.budget import Budget, Guarantee, Spend
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator, Release
 from sfumato.progress import Progress, silent
-from sfumato.rows import encoded_rows
 from sfumato.schema import Schema, Value
-from sfumato.sources import dataset_name
 from sfumato.storage import write_whole
 
 Given = Mapping[str, Value]
@@ -90,17 +88,13 @@ class Method(ABC):
         Every spend goes to the `ledger` under the name `dataset` before a row is read. Releases
         are saved in `folder`; fitting again with the same settings takes them up at no cost.
         """
-        rows = encoded_rows(data, self.codec(schema), budget.max_rows_per_unit)
-        path = isinstance(data, str | Path)
-        if folder and not path and dataset is None:
-            raise SfumatoError("name the dataset: releases in a folder are found by its name")
-        curator = Curator(
-            rows,
+        curator = Curator.of(
+            data,
+            self.codec(schema),
+            schema,
             budget,
-            ledger=ledger or Ledger(":memory:"),
-            dataset=dataset or dataset_name(data),
-            schema=schema,
-            source=str(Path(data).resolve()) if path else "",
+            ledger=ledger,
+            dataset=dataset,
             folder=folder,
             progress=progress,
         )

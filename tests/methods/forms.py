@@ -1,0 +1,82 @@
+"""The forms of the methods that meet mean embeddings, and small data for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.codec import Batch
+from sfumato.images import ImageCodec
+from sfumato.methods.hp import Hp
+from sfumato.methods.matched import Matched
+from sfumato.methods.merf import Merf
+from sfumato.privacy.budget import Budget
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.noise import Sampler
+from sfumato.privacy.release import Curator
+from sfumato.schema import Categorical, Images, Numeric, Schema
+from support import SCHEMA, people
+
+PLANE = Schema(
+    columns={
+        "x": Numeric(low=-3, high=3),
+        "y": Numeric(low=-3, high=3),
+        "class": Categorical(values=("left", "right")),
+    }
+)
+PICTURES = Schema(images=Images(height=4, width=6, classes=("cat", "dog")))
+MERF: dict[str, Any] = {"features": 20, "steps": 3}
+HP: dict[str, Any] = {"steps": 3}
+TOWN = Schema(columns={"town": SCHEMA.columns["town"]})
+FORMS: dict[str, tuple[Matched, Schema]] = {
+    "merf, unlabelled": (Merf(**MERF), Schema(columns={k: PLANE.columns[k] for k in "xy"})),
+    "merf, balanced": (Merf(target="class", balanced=True, **MERF), PLANE),
+    "merf, imbalanced": (Merf(target="class", **MERF), PLANE),
+    "merf, features by the bound": (Merf(target="class", steps=3), PLANE),
+    "merf, heterogeneous": (Merf(**MERF), SCHEMA),
+    "merf, heterogeneous, labelled": (Merf(target="sick", **MERF), SCHEMA),
+    "merf, categories only": (Merf(**MERF), TOWN),
+    "merf, images": (Merf(**MERF), PICTURES),
+    "merf, images without classes": (Merf(**MERF), Schema(images=Images(height=4, width=6))),
+    "hp, unlabelled": (Hp(**HP), Schema(columns={k: PLANE.columns[k] for k in "xy"})),
+    "hp, balanced": (Hp(target="class", balanced=True, **HP), PLANE),
+    "hp, heterogeneous": (Hp(**HP), SCHEMA),
+    "hp, heterogeneous, labelled": (Hp(target="sick", **HP), SCHEMA),
+    "hp, one column": (Hp(**HP), TOWN),
+    "hp, redrawn products of three": (Hp(target="sick", degree=3, draws=2, **HP), SCHEMA),
+    "hp, images": (Hp(**HP), PICTURES),
+    "hp, images without classes": (Hp(**HP), Schema(images=Images(height=4, width=6))),
+}
+
+
+def plane(rows: int, seed: int = 0) -> pa.Table:
+    """Two clusters in each class, at distance 2 and of deviation 0.2; one class in four is left."""
+    rng = np.random.default_rng(seed)
+    right = rng.random(rows) < 0.75
+    up = rng.choice([-1.0, 1.0], rows)
+    x = np.where(right, 1.0, -1.0) + rng.normal(0, 0.2, rows)
+    y = up * np.where(right, 1.0, 0.5) + rng.normal(0, 0.2, rows)
+    return pa.table({"x": x, "y": y, "class": np.where(right, "right", "left")})
+
+
+def encoded(method: Matched, schema: Schema, rows: int, seed: int) -> Batch:
+    codec = method.codec(schema)
+    if isinstance(codec, ImageCodec):
+        rng = np.random.default_rng(seed)
+        pixels = rng.integers(0, 256, (rows, 4, 6, 1)).astype(np.uint8)
+        return codec.encode((pixels, rng.choice(["cat", "dog"], rows).tolist()))
+    table = plane(rows, seed) if "x" in schema.columns else people(rows, seed)
+    return codec.encode(table.select(codec.names).combine_chunks().to_batches()[0])
+
+
+def curator_of(rows: Batch, schema: Schema, budget: Budget, sampler: Sampler) -> Curator:
+    return Curator(
+        [rows], budget, ledger=Ledger(":memory:"), dataset="t", schema=schema, sampler=sampler
+    )
+
+
+def no_noise(size: int, sigma: float) -> NDArray[np.int64]:
+    return np.zeros(size, np.int64)

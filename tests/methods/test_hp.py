@@ -1,0 +1,115 @@
+"""DP-HP: what is released, what is learned from it, and its public rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from methods.forms import FORMS, PLANE, curator_of, encoded, no_noise
+from sfumato.errors import SfumatoError
+from sfumato.methods.hp import Hp
+from sfumato.methods.kernels import KernelMeans
+from sfumato.privacy.budget import Budget
+from sfumato.privacy.noise import Sampler
+from sfumato.schema import Images, Numeric, Schema
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize(
+    "form", ["unlabelled", "heterogeneous, labelled", "redrawn products of three", "images"]
+)
+def test_without_noise_the_release_is_the_plain_mean_embedding(form: str) -> None:
+    method, schema = FORMS[f"hp, {form}"]
+    assert isinstance(method, Hp)
+    rows = encoded(method, schema, 50, 0)
+    layout = method.layout(schema)
+    curator = curator_of(rows, schema, Budget(epsilon=1), no_noise)
+    targets = method.targets(curator, layout, np.full(layout.classes, 50.0))
+    labels = rows.codes[:, layout.class_column] if layout.classes > 1 else np.zeros(50, int)
+    for embedding, _ in targets:
+        assert isinstance(embedding, KernelMeans)
+        products = curator.releases[1 + targets.index((embedding, _))]
+        for label in range(layout.classes):
+            # nulls and categories are drawn; those of private rows are certain
+            points = torch.as_tensor(layout.from_batch(rows.where(labels == label)))
+            found = embedding(points[None]).numpy()[0] * len(points)
+            sums = curator.releases[0].values.reshape(layout.classes, -1)[label]
+            several = products.values.reshape(layout.classes, -1)[label]
+            kernels = embedding.kernels
+            expected = np.concatenate(
+                [
+                    embedding.weights[0] * sums / kernels.sum_scale,
+                    embedding.weights[1] * several / kernels.product_scale,
+                ]
+            )
+            # products of three have 8 bits for each column
+            assert np.abs(found - expected).max() / 50 < 0.01 * max(embedding.weights)
+
+
+def test_a_mixture_is_learned_from_a_noisy_release(sampler: Sampler) -> None:
+    """At epsilon 1, nine in ten samples lie within 4 deviations of a mode of their class."""
+    method = Hp(target="class", steps=400)
+    curator = curator_of(
+        encoded(method, PLANE, 20_000, 0), PLANE, Budget(epsilon=1, delta=1e-5), sampler
+    )
+    made = method.learn(curator, PLANE).sample(4000, seed=1)
+    right = made["class"].to_numpy() == "right"
+    assert right.mean() == pytest.approx(0.75, abs=0.03)
+    height = np.where(right, 1.0, 0.5)
+    across = made["x"].to_numpy() - np.where(right, 1.0, -1.0)
+    distance = [np.hypot(across, made["y"].to_numpy() - sign * height) for sign in (1, -1)]
+    assert (np.minimum(*distance) < 0.8).mean() > 0.9
+    for near in distance:
+        assert (near < 0.8).mean() > 0.35
+
+
+def test_columns_that_do_not_vary_are_left_out_of_products() -> None:
+    schema = Schema(columns={name: Numeric(low=0, high=1) for name in ("a", "b", "still")})
+    method = Hp()
+    rng = np.random.default_rng(0)
+    layout = method.layout(schema)
+    rows = encoded(method, PLANE, 1000, 0)
+    numbers = rng.random((1000, 3), np.float32)
+    numbers[:, 2] = 0.5
+    rows = type(rows)(np.zeros((1000, 3), np.int32), numbers)
+    curator = curator_of(rows, schema, Budget(epsilon=1), no_noise)
+    ((embedding, _),) = method.targets(curator, layout, np.array([1000.0]))
+    assert embedding.groups == [(0, 1)]
+
+
+def test_every_draw_is_a_release_of_its_own_and_all_together_keep_the_budget() -> None:
+    method = Hp(draws=3)
+    plan = method.plan(PLANE, Budget(epsilon=1))
+    assert [spend.name for spend in plan.spends[2:]] == [f"product kernel {i}" for i in (1, 2, 3)]
+    assert plan.guarantee.epsilon == pytest.approx(1, rel=1e-6)
+
+
+def test_more_columns_make_coarser_kernels() -> None:
+    def kernels(columns: int) -> Any:
+        schema = Schema(columns={str(i): Numeric(low=0, high=1) for i in range(columns)})
+        return Hp().kernels(Hp().layout(schema))
+
+    assert kernels(2).alone.length == pytest.approx(0.1)
+    assert kernels(2).together.order == 12
+    assert kernels(600).together.length > 8 * kernels(2).together.length
+    pixels = Hp().kernels(Hp().layout(Schema(images=Images(height=28, width=28))))
+    assert pixels.together.order == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"degree": 1},
+        {"draws": 0},
+        {"product_share": 1.0},
+        {"length": -1.0},
+        {"network": "none"},
+        {"steps": 0},
+    ],
+)
+def test_settings_without_sense_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(SfumatoError, match=next(iter(settings))):
+        Hp(**settings)
