@@ -1,5 +1,7 @@
 """Differentially private synthetic tables and images."""
 
+from sfumato.classify.base import load_classifier
+from sfumato.classify.locally_linear import LocallyLinear
 from sfumato.errors import SfumatoError
 from sfumato.methods.base import Method, Model, load_model
 from sfumato.methods.merf import Merf
@@ -19,6 +21,7 @@ __all__ = [
     "Identifier",
     "Images",
     "Ledger",
+    "LocallyLinear",
     "Merf",
     "Method",
     "Model",
@@ -28,6 +31,7 @@ __all__ = [
     "Relation",
     "Schema",
     "SfumatoError",
+    "load_classifier",
     "load_model",
     "synthesize",
 ]

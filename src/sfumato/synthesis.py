@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sfumato.errors import SfumatoError
 from sfumato.methods import METHODS
@@ -13,6 +13,8 @@ from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
+
+Settings = TypeVar("Settings")
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,19 @@ def make_method(name: str, settings: dict[str, Any]) -> Method:
     """Make a method by name, with settings as values or as the texts of a command line."""
     if name not in METHODS:
         raise SfumatoError(f"there is no method '{name}'; there are: {', '.join(METHODS)}")
-    method_class = METHODS[name]
-    known = {field.name: type(field.default) for field in fields(method_class)}
+    return made(METHODS[name], settings)
+
+
+def made(kind: type[Settings], settings: dict[str, Any]) -> Settings:
+    """Make a thing of settings, given as values or as the texts of a command line."""
+    known = {field.name: type(field.default) for field in fields(kind)}  # type: ignore[arg-type]
     parsed = {}
     for key, value in settings.items():
         if key not in known:
+            name = kind.name  # type: ignore[attr-defined]
             raise SfumatoError(f"{name} has no setting '{key}'; it has: {', '.join(known)}")
         parsed[key] = _parsed(key, value, known[key])
-    return method_class(**parsed)
+    return kind(**parsed)
 
 
 def synthesize(

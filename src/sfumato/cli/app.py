@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from sfumato.cli import evaluation, ledger, schema, synthesis
+from sfumato.cli import classify, evaluation, ledger, schema, synthesis
 from sfumato.errors import SfumatoError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command()(synthesis.fit)
 app.command()(synthesis.sample)
 app.command()(synthesis.show)
 app.command()(evaluation.evaluate)
+app.add_typer(classify.app, name="classify")
 app.add_typer(ledger.app, name="ledger")
 
 

@@ -168,7 +168,7 @@ def sample(
     """Draw rows from a saved model."""
     from sfumato.methods.base import load_model
 
-    _sample_to(load_model(model), output, rows, _pairs(given, "--given"), seed, quiet)
+    _sample_to(load_model(model), output, rows, pairs(given, "--given"), seed, quiet)
     print(output)
 
 
@@ -200,7 +200,7 @@ def _method(
 ) -> Any:
     from sfumato.synthesis import default_method, make_method
 
-    chosen: dict[str, Any] = {"seed": seed, **_pairs(settings, "--set")}
+    chosen: dict[str, Any] = {"seed": seed, **pairs(settings, "--set")}
     if target is not None:
         chosen["target"] = target
     return make_method(name or default_method(schema), chosen)
@@ -275,11 +275,12 @@ def _beside(output: Path) -> Path:
     return output.with_name(output.name + ".releases")
 
 
-def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
-    pairs = {}
+def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
+    """Read key=value options."""
+    found = {}
     for text in texts or []:
         key, equals, value = text.partition("=")
         if not (key and equals):
             raise SfumatoError(f"{option} takes key=value, got '{text}'")
-        pairs[key.strip()] = value.strip()
-    return pairs
+        found[key.strip()] = value.strip()
+    return found

@@ -1,0 +1,1 @@
+"""Classifiers that are trained on private rows by noisy gradients, and their explanations."""

@@ -1,0 +1,44 @@
+"""A small convolutional network trained by noisy gradients: the baseline for images.
+
+Two small convolutions with bounded activations, which bear noise better than others (Papernot et
+al. 2021). It explains nothing by itself; see `attribution.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from sfumato.classify.base import Classifier, ClassifierModel
+from sfumato.errors import SfumatoError
+from sfumato.generators.layout import ImageLayout, Layout
+
+if TYPE_CHECKING:
+    from sfumato.classify.learner import ClassLearner
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convolutional(Classifier):
+    """A network of two convolutions and two dense layers, for image sets."""
+
+    name: ClassVar[str] = "convolutional"
+
+    learning_rate: float = 0.005
+
+    def untrained(self, layout: Layout) -> ClassLearner:
+        """Make a network with its first weights."""
+        from sfumato.classify.network import NetworkLearner
+
+        if not isinstance(layout, ImageLayout):
+            raise SfumatoError("convolutional is for images: use locally-linear for tables")
+        return NetworkLearner(layout, self.seed, {"classifier": self.name, **asdict(self)})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConvolutionalModel(ClassifierModel):
+    """A trained network."""
+
+    method: Convolutional
+
+
+Convolutional.model_class = ConvolutionalModel

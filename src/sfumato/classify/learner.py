@@ -1,0 +1,33 @@
+"""A classifier in training: what it takes of a row, and the probabilities it gives."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sfumato.codec import Batch
+from sfumato.generators.layout import Layout
+from sfumato.privacy.dpsgd import Examples, Learner
+
+
+class ClassLearner(Learner):
+    """A learner whose module gives one score for each class."""
+
+    layout: Layout
+
+    @abstractmethod
+    def inputs(self, batch: Batch) -> NDArray[np.float32]:
+        """Give what the module takes; each row's entry depends on that row alone."""
+
+    def examples(self, batch: Batch) -> Examples:
+        """Give inputs and classes."""
+        return self.inputs(batch), batch.codes[:, self.layout.class_column].astype(np.int64)
+
+    def probabilities(self, batch: Batch) -> NDArray[np.float64]:
+        """Give the probability of each class."""
+        with torch.no_grad():
+            scores = self.module(torch.from_numpy(self.inputs(batch)))
+        return np.asarray(scores.double().softmax(dim=1).numpy())
