@@ -14,30 +14,10 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from sfumato.cli.app import main
+from command_line import folder as folder
+from command_line import run
 from sfumato.privacy.ledger import Ledger
 from support import SCHEMA, people
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["sfumato", *arguments])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    pa.csv.write_csv(people(400), tmp_path / "people.csv")
-    (tmp_path / "people.toml").write_text(SCHEMA.to_toml())
-    return tmp_path
-
 
 SYNTH = ("synth", "people.csv", "-s", "people.toml", "-e", "2", "-o", "out.csv", "-q")
 

@@ -14,32 +14,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from sfumato.cli.app import main
+from command_line import folder as folder
+from command_line import run
 from sfumato.privacy.ledger import Ledger
-from support import SCHEMA, people
+from support import people
 
 TRAIN = ("classify", "train", "people.csv", "-s", "people.toml", "-e", "4", "-o", "m.sfumato", "-q")
 TARGET = ("-t", "sick")
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["sfumato", *arguments])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    pa.csv.write_csv(people(400), tmp_path / "people.csv")
-    (tmp_path / "people.toml").write_text(SCHEMA.to_toml())
-    return tmp_path
 
 
 def test_a_table_is_learned_predicted_and_explained(

@@ -12,7 +12,6 @@ from sfumato.errors import SfumatoError
 from sfumato.methods.hp import Hp
 from sfumato.methods.kernels import KernelMeans
 from sfumato.privacy.budget import Budget
-from sfumato.privacy.noise import Sampler
 from sfumato.schema import Images, Numeric, Schema
 
 torch = pytest.importorskip("torch")
@@ -47,23 +46,6 @@ def test_without_noise_the_release_is_the_plain_mean_embedding(form: str) -> Non
             )
             # products of three have 8 bits for each column
             assert np.abs(found - expected).max() / 50 < 0.01 * max(embedding.weights)
-
-
-def test_a_mixture_is_learned_from_a_noisy_release(sampler: Sampler) -> None:
-    """At epsilon 1, nine in ten samples lie within 4 deviations of a mode of their class."""
-    method = Hp(target="class", steps=400)
-    curator = curator_of(
-        encoded(method, PLANE, 20_000, 0), PLANE, Budget(epsilon=1, delta=1e-5), sampler
-    )
-    made = method.learn(curator, PLANE).sample(4000, seed=1)
-    right = made["class"].to_numpy() == "right"
-    assert right.mean() == pytest.approx(0.75, abs=0.03)
-    height = np.where(right, 1.0, 0.5)
-    across = made["x"].to_numpy() - np.where(right, 1.0, -1.0)
-    distance = [np.hypot(across, made["y"].to_numpy() - sign * height) for sign in (1, -1)]
-    assert (np.minimum(*distance) < 0.8).mean() > 0.9
-    for near in distance:
-        assert (near < 0.8).mean() > 0.35
 
 
 def test_columns_that_do_not_vary_are_left_out_of_products() -> None:

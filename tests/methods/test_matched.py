@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from methods.forms import FORMS, PICTURES, curator_of, encoded
+from methods.forms import FORMS, PICTURES, PLANE, curator_of, encoded
 from sfumato.codec import Batch
 from sfumato.errors import SfumatoError
 from sfumato.methods.base import load_model
+from sfumato.methods.hp import Hp
+from sfumato.methods.matched import Matched
 from sfumato.methods.merf import Merf
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.budget import Budget, Relation
@@ -55,6 +57,27 @@ def test_a_plan_costs_the_whole_budget_and_covers_what_is_released(
         assert planned.name == spent.name
         assert planned.dim >= spent.dim
         assert planned.sigma >= spent.sigma
+
+
+@pytest.mark.parametrize(
+    "method",
+    [Merf(target="class", features=400, steps=400), Hp(target="class", steps=400)],
+    ids=["merf", "hp"],
+)
+def test_a_mixture_is_learned_from_a_noisy_release(method: Matched, sampler: Sampler) -> None:
+    """At epsilon 1, nine in ten samples lie within 4 deviations of a mode of their class."""
+    rows = encoded(method, PLANE, 20_000, 0)
+    curator = curator_of(rows, PLANE, Budget(epsilon=1, delta=1e-5), sampler)
+    model = method.learn(curator, PLANE)
+    made = model.sample(4000, seed=1)
+    right = made["class"].to_numpy() == "right"
+    assert right.mean() == pytest.approx(0.75, abs=0.03)
+    height = np.where(right, 1.0, 0.5)
+    across = made["x"].to_numpy() - np.where(right, 1.0, -1.0)
+    distance = [np.hypot(across, made["y"].to_numpy() - sign * height) for sign in (1, -1)]
+    assert (np.minimum(*distance) < 0.8).mean() > 0.9
+    for near in distance:
+        assert (near < 0.8).mean() > 0.35
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -7,11 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from methods.forms import FORMS, PLANE, curator_of, encoded, no_noise
+from methods.forms import FORMS, curator_of, encoded, no_noise
 from sfumato.errors import SfumatoError
 from sfumato.methods.merf import MeanEmbedding, Merf, length_scales
 from sfumato.privacy.budget import Budget
-from sfumato.privacy.noise import Sampler
 from sfumato.schema import Images, Numeric, Schema
 
 torch = pytest.importorskip("torch")
@@ -32,23 +31,6 @@ def test_without_noise_the_release_is_the_plain_mean_embedding(form: str) -> Non
     released = model.releases[1].values.reshape(layout.classes, -1) / 2**20
     # the grid of the release rounds by up to 2^-20 a row, the levels of the numbers by the rest
     assert np.abs(released - sums).max() / 50 < 2e-4
-
-
-def test_a_mixture_is_learned_from_a_noisy_release(sampler: Sampler) -> None:
-    """At epsilon 1, nine in ten samples lie within 4 deviations of a mode of their class."""
-    method = Merf(target="class", features=400, steps=400)
-    rows = encoded(method, PLANE, 20_000, 0)
-    curator = curator_of(rows, PLANE, Budget(epsilon=1, delta=1e-5), sampler)
-    model = method.learn(curator, PLANE)
-    made = model.sample(4000, seed=1)
-    right = made["class"].to_numpy() == "right"
-    assert right.mean() == pytest.approx(0.75, abs=0.03)
-    height = np.where(right, 1.0, 0.5)
-    across = made["x"].to_numpy() - np.where(right, 1.0, -1.0)
-    distance = [np.hypot(across, made["y"].to_numpy() - sign * height) for sign in (1, -1)]
-    assert (np.minimum(*distance) < 0.8).mean() > 0.9
-    for near in distance:
-        assert (near < 0.8).mean() > 0.35
 
 
 def test_length_scales_come_closer_together_as_coordinates_grow() -> None:
