@@ -373,7 +373,7 @@ def draw_curves() -> None:
         axis.set_xlabel(label)
         shown = ("frequencies", "projection") if axis is axes[2] else (curve,)
         ticks = sorted({p["value"] for p in points if p["curve"] in shown})
-        axis.set_xticks(ticks, [f"{value:g}" for value in ticks], fontsize=7)
+        axis.set_xticks(ticks, [f"{value:g}" for value in ticks], fontsize=7, rotation=45)
         axis.minorticks_off()
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("accuracy on MNIST, %")
