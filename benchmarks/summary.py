@@ -271,7 +271,7 @@ def _pictures(method: str) -> str:
         "set",
         "epsilon",
         "twelve",
-        "published",
+        "published or aim",
         "LR",
         "MLP",
         "fit and sample",
@@ -346,7 +346,9 @@ def locally_linear() -> str:
                 if found
                 else "–"
             )
-        rows.append([*cells, f"{paper:.1f}"])
+        runs = (read(f"locally_linear_{name}_{epsilon}_locally-linear") or {"runs": []})["runs"]
+        slowest = max((run["seconds"] for run in runs), default=0.0)
+        rows.append([*cells, f"{paper:.1f}", f"{slowest:.0f} s"])
     text = """
 ## Classifiers (`locally_linear.py`)
 Accuracy on test images in per cent, mean ± standard deviation (runs), delta = 1e-5, add-remove, all training
@@ -356,7 +358,15 @@ tuned less: logistic regression is the same model with one map per class and the
 column as a low mark, not as what networks can do. Published: Harder, Bauer and Park (2020), by the moments accountant.
 
 """
-    columns = ["images", "epsilon", "locally linear", "logistic regression", "network", "published"]
+    columns = [
+        "images",
+        "epsilon",
+        "locally linear",
+        "logistic regression",
+        "network",
+        "published",
+        "slowest fit",
+    ]
     text += table(columns, rows)
     text += "\n![Accuracy over epsilon, maps and inputs](images/locally-linear-curves.png)\n"
     found = read("locally_linear_tables")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from methods.forms import FORMS, PLANE, curator_of, encoded, no_noise
+from sfumato.codec import Batch
 from sfumato.errors import SfumatoError
 from sfumato.methods.hp import Hp
 from sfumato.methods.kernels import KernelMeans
@@ -28,24 +29,21 @@ def test_without_noise_the_release_is_the_plain_mean_embedding(form: str) -> Non
     curator = curator_of(rows, schema, Budget(epsilon=1), no_noise)
     targets = method.targets(curator, layout, np.full(layout.classes, 50.0))
     labels = rows.codes[:, layout.class_column] if layout.classes > 1 else np.zeros(50, int)
-    for embedding, _ in targets:
+    sums, *draws = curator.releases
+    for (embedding, _), products in zip(targets, draws, strict=True):
         assert isinstance(embedding, KernelMeans)
-        products = curator.releases[1 + targets.index((embedding, _))]
+        kernels = embedding.kernels
         for label in range(layout.classes):
-            # nulls and categories are drawn; those of private rows are certain
             points = torch.as_tensor(layout.from_batch(rows.where(labels == label)))
             found = embedding(points[None]).numpy()[0] * len(points)
-            sums = curator.releases[0].values.reshape(layout.classes, -1)[label]
-            several = products.values.reshape(layout.classes, -1)[label]
-            kernels = embedding.kernels
-            expected = np.concatenate(
-                [
-                    embedding.weights[0] * sums / kernels.sum_scale,
-                    embedding.weights[1] * several / kernels.product_scale,
-                ]
-            )
-            # products of three have 8 bits for each column
-            assert np.abs(found - expected).max() / 50 < 0.01 * max(embedding.weights)
+            scales = (kernels.sum_scale, kernels.product_scale)
+            for release, scale, weight in zip(
+                (sums, products), scales, embedding.weights, strict=True
+            ):
+                released = release.values.reshape(layout.classes, -1)[label] / scale
+                part, found = np.split(found, [len(released)])
+                # products of three have 8 bits for each column
+                assert np.abs(part / weight - released).max() / 50 < 0.01
 
 
 def test_columns_that_do_not_vary_are_left_out_of_products() -> None:
@@ -53,10 +51,9 @@ def test_columns_that_do_not_vary_are_left_out_of_products() -> None:
     method = Hp()
     rng = np.random.default_rng(0)
     layout = method.layout(schema)
-    rows = encoded(method, PLANE, 1000, 0)
     numbers = rng.random((1000, 3), np.float32)
     numbers[:, 2] = 0.5
-    rows = type(rows)(np.zeros((1000, 3), np.int32), numbers)
+    rows = Batch(np.zeros((1000, 3), np.int32), numbers)
     curator = curator_of(rows, schema, Budget(epsilon=1), no_noise)
     ((embedding, _),) = method.targets(curator, layout, np.array([1000.0]))
     assert embedding.groups == [(0, 1)]
@@ -88,6 +85,7 @@ def test_more_columns_make_coarser_kernels() -> None:
         {"draws": 0},
         {"product_share": 1.0},
         {"length": -1.0},
+        {"length": 1e-6},
         {"network": "none"},
         {"steps": 0},
     ],

@@ -157,10 +157,10 @@ def test_an_interrupted_training_goes_on_where_it_stopped(tmp_path: Path) -> Non
 
     with pytest.raises(KeyboardInterrupt):
         fit(tmp_path, interrupt)
-    begun = list(tmp_path.glob("training-*"))
+    begun = list(tmp_path.glob("generator-*"))
     parts: list[float] = []
     model = fit(tmp_path, lambda stage, part: parts.append(part or 0.0))
-    assert len(begun) == len(list(tmp_path.glob("training-*"))) == 1
+    assert len(begun) == len(list(tmp_path.glob("generator-*"))) == 1
     assert min(part for part in parts if part) > 0.4
     assert model.sample(5).equals(fit(tmp_path).sample(5))
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sfumato.generators.networks import Generator
 
 _SHORTEST, _LENGTH = 0.1, 0.05  # at least, and for two columns
+_LEAST = 0.01  # that may be asked for: 130 features
 _FEATURES = 1.3  # times 1 / length: these leave out less than 1% of the kernel
 _IMAGE_CODE = 10  # random numbers behind an image
 _GROUP = 45  # columns of which all pairs are taken, or up to twice as many
@@ -81,8 +82,11 @@ class Hp(Matched):
             raise SfumatoError(f"degree must be at least 2, got {self.degree}")
         if self.draws < 1:
             raise SfumatoError(f"draws must be at least 1, got {self.draws}")
-        if self.length < 0 or self.product_length < 0:
-            raise SfumatoError("length and product_length must not be negative")
+        if any(
+            length != 0 and not _LEAST <= length <= 10
+            for length in (self.length, self.product_length)
+        ):
+            raise SfumatoError(f"length and product_length must be 0, or from {_LEAST} to 10")
         if self.network not in ("dense", "convolutional"):
             raise SfumatoError(f"network must be dense or convolutional, not {self.network}")
 

@@ -143,7 +143,7 @@ class Matched(Method):
         identity = sha256(json.dumps([self.name, asdict(self), number]).encode())
         for release in curator.releases:
             identity.update(release.values.tobytes())
-        return curator.folder / f"training-{identity.hexdigest()[:16]}.safetensors"
+        return curator.folder / f"generator-{identity.hexdigest()[:16]}.safetensors"
 
     def _counts(self, layout: Layout) -> Counts:
         return Counts([(layout.class_axis(apart=not self.balanced),)])
