@@ -8,7 +8,7 @@ the rows. Each table is split 80/20, stratified, with seed 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +39,21 @@ _ATTACKS = {
     ),
 }
 
+# How much of the largest class was kept. The files of credit and covtype here are samples, so the
+# shares are of what the whole files would leave; all frauds are there.
+#
+# For cervical, Harder et al. state 1, but at random guessing they publish a precision of 0.2: that
+# of the 0.3 in the script that Vinaroz et al. published, from which their other shares are, too.
+HARDER = {
+    "adult": 0.4,
+    "census": 0.4,
+    "cervical": 0.3,
+    "credit": 0.01 * 284315 / 17355,
+    "covtype": 0.03 * 581012 / 29641,
+    "intrusion": 0.1,
+}
+VINAROZ = HARDER | {"census": 0.2, "credit": 0.002 * 284315 / 17355, "intrusion": 0.03}
+
 
 @dataclass(frozen=True)
 class Table:
@@ -51,14 +66,14 @@ class Table:
     target: str
 
 
-def prepare(name: str, undersample: bool = False) -> Table:
-    """Load a table; `undersample` thins its largest class out as the papers did."""
+def prepare(name: str, kept: Mapping[str, float] | None = None) -> Table:
+    """Load a table; `kept` tells of which tables how much of the largest class is kept."""
     table, target = _LOADERS[name]()
     table = table.set_column(
         table.column_names.index(target), target, table[target].cast(pa.string())
     )
-    if undersample and name in _UNDERSAMPLING:
-        table = _thinned(table, target, _UNDERSAMPLING[name])
+    if kept and name in kept:
+        table = _thinned(table, target, kept[name])
     schema = Schema(columns={n: _declare(table[n]) for n in table.column_names})
     train, test = train_test_split(
         np.arange(table.num_rows), test_size=0.2, random_state=0, stratify=table[target].to_numpy()
@@ -109,7 +124,14 @@ def _census() -> tuple[pa.Table, str]:
 
 
 def _cervical() -> tuple[pa.Table, str]:
-    return load("cervical"), "Biopsy"
+    """Leave out rows with ten values missing or more, and fill the others: 753 rows stay."""
+    frame = load("cervical").drop_columns(["STDs:vaginal condylomatosis"]).to_pandas()
+    frame = frame[frame.isna().sum(axis=1) < 10]
+    flags = [name for name in frame if frame[name].nunique() <= 2]
+    frame[flags] = frame[flags].fillna(0)
+    return pa.Table.from_pandas(
+        frame.fillna(frame.median().round(1)), preserve_index=False
+    ), "Biopsy"
 
 
 def _credit() -> tuple[pa.Table, str]:
@@ -151,14 +173,4 @@ _LOADERS: dict[str, Callable[[], tuple[pa.Table, str]]] = {
     "isolet": _isolet,
     "covtype": _covtype,
     "intrusion": _intrusion,
-}
-
-# How much of the largest class the papers kept. The credit file here is a sample whose frauds are
-# all there: thinned to the 2,843 others that 1 % of the whole file would be.
-_UNDERSAMPLING = {
-    "adult": 0.4,
-    "census": 0.4,
-    "credit": 2843 / 17355,
-    "covtype": 0.03 * 581012 / 29641,
-    "intrusion": 0.1,
 }

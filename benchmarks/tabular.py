@@ -23,7 +23,7 @@ from harness import peak_memory, timed, write_result
 from sfumato.evaluate import marginal_errors, train_on_synthetic
 from sfumato.evaluate.frame import Frame
 from sfumato.writing import write_synthetic
-from tables import Table, prepare
+from tables import HARDER, Table, prepare
 
 SEEDS = 3
 MOST_TRAINING_ROWS = 20_000
@@ -82,7 +82,7 @@ def adult() -> None:
 
 def papers(names: list[str], seeds: int = SEEDS) -> None:
     for name in names:
-        table = prepare(name, undersample=True)
+        table = prepare(name, HARDER)
         runs = []
         for seed in range(seeds):
             budget = sf.Budget(epsilon=1, delta=1e-5, relation=sf.Relation.REPLACE_ONE)

@@ -17,6 +17,8 @@ from sfumato.schema import Images, Numeric, Schema
 
 torch = pytest.importorskip("torch")
 
+PLENTY = Budget(epsilon=1e4)  # so much that noise leaves nothing out
+
 
 @pytest.mark.parametrize(
     "form", ["unlabelled", "heterogeneous, labelled", "redrawn products of three", "images"]
@@ -26,7 +28,7 @@ def test_without_noise_the_release_is_the_plain_mean_embedding(form: str) -> Non
     assert isinstance(method, Hp)
     rows = encoded(method, schema, 50, 0)
     layout = method.layout(schema)
-    curator = curator_of(rows, schema, Budget(epsilon=1), no_noise)
+    curator = curator_of(rows, schema, PLENTY, no_noise)
     targets = method.targets(curator, layout, np.full(layout.classes, 50.0))
     labels = rows.codes[:, layout.class_column] if layout.classes > 1 else np.zeros(50, int)
     sums, *draws = curator.releases
@@ -54,9 +56,27 @@ def test_columns_that_do_not_vary_are_left_out_of_products() -> None:
     numbers = rng.random((1000, 3), np.float32)
     numbers[:, 2] = 0.5
     rows = Batch(np.zeros((1000, 3), np.int32), numbers)
-    curator = curator_of(rows, schema, Budget(epsilon=1), no_noise)
+    curator = curator_of(rows, schema, PLENTY, no_noise)
     ((embedding, _),) = method.targets(curator, layout, np.array([1000.0]))
     assert embedding.groups == [(0, 1)]
+
+
+def test_the_more_rows_the_more_columns_are_multiplied() -> None:
+    names = [f"column {i}" for i in range(12)]
+    schema = Schema(columns={name: Numeric(low=0, high=1) for name in names})
+    method = Hp()
+    layout = method.layout(schema)
+    numbers = np.random.default_rng(0).random((100, 12), np.float32)
+    rows = Batch(np.zeros((100, 12), np.int32), numbers)
+    sizes, spent = [], []
+    for count in (1e2, 2e3, 4e3, 1e6):
+        curator = curator_of(rows, schema, Budget(epsilon=1), no_noise)
+        ((embedding, _),) = method.targets(curator, layout, np.array([count]))
+        assert isinstance(embedding, KernelMeans)
+        sizes.append(sum(len(group) for group in embedding.groups))
+        spent.append(sum(spend.rho for spend in curator.guarantee.spends))
+    assert sizes[0] == 0 < sizes[1] < sizes[2] < sizes[3] == 12
+    assert spent == pytest.approx([spent[0]] * 4, rel=1e-6)
 
 
 def test_every_draw_is_a_release_of_its_own_and_all_together_keep_the_budget() -> None:
@@ -75,7 +95,8 @@ def test_more_columns_make_coarser_kernels() -> None:
     assert kernels(2).together.order == 12
     assert kernels(600).together.length > 8 * kernels(2).together.length
     pixels = Hp().kernels(Hp().layout(Schema(images=Images(height=28, width=28))))
-    assert pixels.together.order == 1
+    assert pixels.alone.order == 5
+    assert pixels.together.order == 3
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from scipy.fft import idctn
 
 # Orthonormal: brightness, red against blue, green against both.
 _OPPONENT = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6]])
-_CHROMA = 4.0  # colours get half the resolution of brightness
+_WEIGHTS = np.array([1.0, 4.0, 4.0])  # colours get half the resolution of brightness
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,28 @@ class LowFrequencies:
     @cached_property
     def matrix(self) -> NDArray[np.float64]:
         """The orthonormal rows that make coefficients of pixels, (count, pixels)."""
-        height, width, channels = self.shape
-        i, j = np.mgrid[:height, :width]
-        cost = (i**2 + j**2)[..., None] * np.array([1.0, _CHROMA, _CHROMA])[:channels]
-        lowest = np.argsort(cost, axis=None, kind="stable")[: self.count]
-        units = np.zeros((len(lowest), height * width * channels))
+        lowest = np.argsort(self._squares, kind="stable")[: self.count]
+        units = np.zeros((len(lowest), len(self._squares)))
         units[np.arange(len(lowest)), lowest] = 1
         images = idctn(units.reshape(-1, *self.shape), axes=(1, 2), norm="ortho")
-        if channels == 3:
+        if self.shape[2] == 3:
             images = images @ _OPPONENT
         rows: NDArray[np.float64] = images.reshape(len(lowest), -1)
         return rows
+
+    @property
+    def sizes(self) -> NDArray[np.float64]:
+        """The frequency of each coefficient, in half waves; a colour's counts double."""
+        sizes: NDArray[np.float64] = np.sqrt(np.sort(self._squares)[: self.count])
+        return sizes
+
+    @property
+    def _squares(self) -> NDArray[np.float64]:
+        """The squared frequency of every coefficient that an image has."""
+        height, width, channels = self.shape
+        i, j = np.mgrid[:height, :width]
+        squares: NDArray[np.float64] = (i**2 + j**2)[..., None] * _WEIGHTS[:channels]
+        return squares.ravel()
 
     @property
     def radius(self) -> float:

@@ -93,6 +93,8 @@ class ImageGenerator(Generator):
     def forward(self, codes: Tensor, classes: Tensor) -> Tensor:
         """Give pixels in the order height, width, colour, as one vector per image."""
         drawn = self.dense(torch.cat([codes, classes], dim=1))
+        # With few channels, convolutions are twice as fast on colours laid side by side.
+        drawn = drawn.contiguous(memory_format=torch.channels_last)
         drawn = functional.interpolate(drawn, self.sizes[1], mode="bilinear")
         drawn = self.first(drawn).relu()
         drawn = functional.interpolate(drawn, self.sizes[2], mode="bilinear")

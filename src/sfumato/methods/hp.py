@@ -2,7 +2,7 @@
 
 Vinaroz et al. (2022). Released, for each class: the number of its rows; the sum kernel, with the
 Hermite features of every number (for images: of every pixel) and the one-hot vector of every
-category; and the product kernel, with outer products of columns.
+category; and the product kernel, with outer products of columns (for images: of low frequencies).
 
 Departures from the paper:
 
@@ -12,6 +12,8 @@ Departures from the paper:
   told, and not anew for a few random columns in every epoch. Ten times the pairs bring each of
   them sqrt(10) times the noise, but there are ten times as many to meet at once. The paper's way
   is there by `draws` and `degree`.
+- Pixels vary with their neighbours, so products of two of them say little that is new. Those of
+  images are of the coefficients of a cosine transform.
 - Length scales follow a public rule: the more columns share the budget, the coarser.
 - Both kernels count by the inverse of their noise; the paper has a constant gamma for each set.
 """
@@ -19,6 +21,7 @@ Departures from the paper:
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -26,8 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import SfumatoError, in_open_unit
+from sfumato.features.frequencies import LowFrequencies
 from sfumato.features.hermite import Hermite
 from sfumato.generators.layout import ImageLayout, Layout
+from sfumato.generators.spectrum import Spectrum
 from sfumato.methods.kernels import KernelMeans, Kernels
 from sfumato.methods.matched import COUNT_SHARE, Matched
 from sfumato.privacy.budget import Budget, Spend
@@ -42,6 +47,8 @@ _LEAST = 0.01  # that may be asked for: 130 features
 _FEATURES = 1.3  # times 1 / length: these leave out less than 1% of the kernel
 _IMAGE_CODE = 10  # random numbers behind an image
 _GROUP = 45  # columns of which all pairs are taken, or up to twice as many
+_QUIET = 0.006  # noise of a product, as a part of the rows, up to which it is of use
+_FREQUENCIES = 2 * _GROUP - 1  # of an image: so many that all pairs are taken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,15 +103,17 @@ class Hp(Matched):
         None is shorter than a tenth of a column's range: over a shorter distance a generator that
         misses a cluster would not feel it.
         """
-        columns = layout.size + len(layout.axes)
-        length, product_length = (
-            max(_SHORTEST, min(1.0, _LENGTH * (columns / 2) ** power)) for power in (0.25, 0.5)
-        )
+        spectrum = None
+        terms = factors = layout.size + len(layout.axes)
+        if isinstance(layout, ImageLayout):
+            spectrum = Spectrum(LowFrequencies(layout.codec.shape, _FREQUENCIES))
+            factors = spectrum.size
         return Kernels(
             layout,
-            _hermite(self.length or length),
-            _hermite(self.product_length or product_length),
+            _hermite(self.length or _length(terms, 0.25)),
+            _hermite(self.product_length or _length(factors, 0.5)),
             self.degree,
+            spectrum,
         )
 
     def embedding_spends(self, layout: Layout, budget: Budget) -> list[Spend]:
@@ -112,7 +121,7 @@ class Hp(Matched):
         kernels = self.kernels(layout)
         sum_share, product_share = self._shares(kernels)
         spends = [plan_spend("sum kernel", kernels.sum_statistic, budget, sum_share)]
-        for name, groups in self._draws(np.arange(kernels.columns)).items():
+        for name, groups in self._draws(np.arange(len(kernels.factors))).items():
             statistic = kernels.product_statistic(groups)
             spends.append(plan_spend(name, statistic, budget, product_share))
         return spends
@@ -120,13 +129,30 @@ class Hp(Matched):
     def targets(
         self, curator: Curator, layout: Layout, counts: NDArray[np.float64]
     ) -> list[tuple[Embedding, Target]]:
-        """Release the sum kernel, then the products of columns that vary."""
+        """Release the sum kernel, then the products of as many columns as the noise allows.
+
+        Those that vary most come first. The more products there are, the more noise each gets;
+        above a certain part of the rows, the generator learns more noise than relations from
+        them. Where even two columns would be too many, the sum kernel gets the whole budget.
+        """
         kernels = self.kernels(layout)
         sum_share, product_share = self._shares(kernels)
-        sums = curator.release("sum kernel", kernels.sum_statistic, sum_share)
-        draws = self._draws(kernels.columns_that_vary(sums, counts))
-        if not draws:
+        loudest = _QUIET * counts.sum()
+
+        def quiet(columns: NDArray[np.int64]) -> bool:
+            groups = next(iter(self._draws(columns).values()))
+            statistic = kernels.product_statistic(groups)
+            spend = plan_spend("product kernel", statistic, curator.budget, product_share)
+            return bool(spend.sigma <= loudest * kernels.product_scale)
+
+        if not product_share or not quiet(kernels.cheapest_columns):
+            sums = curator.release("sum kernel", kernels.sum_statistic, 1 - COUNT_SHARE)
             return [KernelMeans.meeting(kernels, counts, sums)]
+        sums = curator.release("sum kernel", kernels.sum_statistic, sum_share)
+        columns = kernels.columns_that_vary(sums, counts)
+        ends = range(self.degree, len(columns) + 1)
+        few = bisect_right(ends, False, key=lambda end: not quiet(columns[:end]))
+        draws = self._draws(columns[: max(self.degree, ends[few - 1])])
         targets: list[tuple[Embedding, Target]] = []
         for name, groups in draws.items():
             products = curator.release(name, kernels.product_statistic(groups), product_share)
@@ -144,7 +170,7 @@ class Hp(Matched):
     def _shares(self, kernels: Kernels) -> tuple[float, float]:
         """Give the share of the sum kernel, and of each draw of products."""
         left = 1 - COUNT_SHARE
-        if kernels.columns < self.degree:
+        if len(kernels.factors) < self.degree:
             return left, 0.0
         return left * (1 - self.product_share), left * self.product_share / self.draws
 
@@ -160,6 +186,10 @@ class Hp(Matched):
             groups = [tuple(sorted(part.tolist())) for part in np.array_split(order, parts)]
             draws["product kernel" if self.draws == 1 else f"product kernel {draw}"] = groups
         return draws
+
+
+def _length(columns: int, power: float) -> float:
+    return float(max(_SHORTEST, min(1.0, _LENGTH * (columns / 2) ** power)))
 
 
 def _hermite(length: float) -> Hermite:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from sfumato.codec import Batch
 from sfumato.features.base import ENTRY_BITS, PerClass, Statistic
 from sfumato.features.hermite import Hermite
+from sfumato.features.marginals import Axis
 from sfumato.features.tabulated import LevelTable, ProductKernel, SumKernel
 from sfumato.generators.layout import Layout
+from sfumato.generators.spectrum import Spectrum
 from sfumato.methods.matched import with_nulls
 from sfumato.privacy.release import Release
 
@@ -33,62 +35,97 @@ Groups: TypeAlias = Sequence[tuple[int, ...]]
 """Columns whose products are taken."""
 
 
-@dataclass(frozen=True, eq=False)
-class LayoutLevels:
-    """The levels of a layout's columns: numbers on a grid, then categories."""
+class Columns(Protocol):
+    """Numbers on the unit interval, and categories."""
 
-    layout: Layout
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+
+    @property
+    def levels(self) -> int:
+        """How many steps of each number are told apart."""
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The categories."""
+
+    def __call__(self, batch: Batch) -> NDArray[np.float32]:
+        """Give the numbers of a batch's rows."""
+
+    def describe(self) -> dict[str, Any]:
+        """Give the public facts that identify the numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnLevels:
+    """The levels of columns: numbers on a grid, then categories."""
+
+    columns: Columns
+
+    def __len__(self) -> int:
+        return self.columns.size + len(self.columns.axes)
 
     @property
     def steps(self) -> int:
         """The steps of a number's grid."""
-        return min(self.layout.levels, _STEPS)
+        return min(self.columns.levels, _STEPS)
 
     def __call__(self, batch: Batch) -> NDArray[np.int64]:
-        inside = np.fmin(np.fmax(self.layout(batch), 0), 1)  # and NaN becomes 0
-        levels = np.empty((len(batch), self.layout.size + len(self.layout.axes)), np.int64)
-        levels[:, : self.layout.size] = np.rint(inside * np.float32(self.steps))
-        for place, axis in enumerate(self.layout.axes, self.layout.size):
+        inside = np.fmin(np.fmax(self.columns(batch), 0), 1)  # and NaN becomes 0
+        levels = np.empty((len(batch), len(self)), np.int64)
+        levels[:, : self.columns.size] = np.rint(inside * np.float32(self.steps))
+        for place, axis in enumerate(self.columns.axes, self.columns.size):
             levels[:, place] = axis.groups[batch.codes[:, axis.column]]
         return levels
 
+    def tables(self, hermite: Hermite, bits: int) -> list[LevelTable]:
+        """Give the table of each column: Hermite features of numbers, unit vectors of cells."""
+        number = LevelTable.of(hermite(np.arange(self.steps + 1) / self.steps), bits)
+        sizes = [axis.size for axis in self.columns.axes]
+        category = {size: LevelTable.of(np.eye(size), bits) for size in set(sizes)}
+        return [number] * self.columns.size + [category[size] for size in sizes]
+
     def describe(self) -> dict[str, Any]:
         return {
-            "levels": self.layout.describe(),
+            "levels": self.columns.describe(),
             "steps": self.steps,
-            "axes": [axis.describe() for axis in self.layout.axes],
+            "axes": [axis.describe() for axis in self.columns.axes],
         }
 
 
 @dataclass(frozen=True, eq=False)
 class Kernels:
-    """Both kernels, with the Hermite features of numbers alone and in products."""
+    """Both kernels, with the Hermite features of numbers alone and in products.
+
+    Where there is a spectrum, products are of its columns, and not of the layout's.
+    """
 
     layout: Layout
     alone: Hermite
     together: Hermite
     degree: int
+    spectrum: Spectrum | None = None
 
-    @property
-    def columns(self) -> int:
-        """The number of columns."""
-        return self.layout.size + len(self.layout.axes)
+    @cached_property
+    def terms(self) -> ColumnLevels:
+        """The columns of the sum kernel."""
+        return ColumnLevels(self.layout)
+
+    @cached_property
+    def factors(self) -> ColumnLevels:
+        """The columns that products are made of."""
+        return ColumnLevels(self.spectrum or self.layout)
 
     @cached_property
     def sum_tables(self) -> list[LevelTable]:
         """The tables of the sum kernel, one per column."""
-        return self._tables(self.alone, _SUM_BITS)
+        return self.terms.tables(self.alone, _SUM_BITS)
 
     @cached_property
     def product_tables(self) -> list[LevelTable]:
         """The tables of the product kernel, one per column; entries are below 2^24 together."""
-        return self._tables(self.together, ENTRY_BITS // self.degree)
-
-    def _tables(self, hermite: Hermite, bits: int) -> list[LevelTable]:
-        steps = LayoutLevels(self.layout).steps
-        number = LevelTable.of(hermite(np.arange(steps + 1) / steps), bits)
-        category = {size: LevelTable.of(np.eye(size), bits) for size in set(self.layout.blocks)}
-        return [number] * self.layout.size + [category[size] for size in self.layout.blocks]
+        return self.factors.tables(self.together, ENTRY_BITS // self.degree)
 
     @property
     def sum_scale(self) -> float:
@@ -103,7 +140,7 @@ class Kernels:
     @property
     def sum_statistic(self) -> Statistic:
         """The sum kernel of each class."""
-        return self._per_class(SumKernel(LayoutLevels(self.layout), self.sum_tables))
+        return self._per_class(SumKernel(self.terms, self.sum_tables))
 
     def product_statistic(self, groups: Groups) -> Statistic:
         """The product kernel of each class."""
@@ -111,22 +148,31 @@ class Kernels:
 
     def product_kernel(self, groups: Groups) -> ProductKernel:
         """The products within groups of columns."""
-        return ProductKernel(LayoutLevels(self.layout), self.product_tables, groups, self.degree)
+        return ProductKernel(self.factors, self.product_tables, groups, self.degree)
 
     def _per_class(self, statistic: Statistic) -> Statistic:
         if self.layout.classes == 1:
             return statistic
         return PerClass(statistic, self.layout.class_column, self.layout.classes)
 
+    @property
+    def cheapest_columns(self) -> NDArray[np.int64]:
+        """The columns whose product needs the least noise."""
+        norms = [table.squared_norm for table in self.product_tables]
+        return np.argsort(norms, kind="stable")[: self.degree]
+
     def columns_that_vary(self, sums: Release, counts: NDArray[np.float64]) -> NDArray[np.int64]:
         """Give the columns that hold nearly all variance, by what the sum kernel told.
 
         Features have norm 1, but for the orders left out, so a column's variance in a class is
-        1 - ||mean||²; noise makes the mean longer by its own squared norm, on average.
+        1 - ||mean||²; noise makes the mean longer by its own squared norm, on average. The sum
+        kernel tells nothing about frequencies: of a spectrum all columns are taken.
         """
+        if self.spectrum:
+            return np.arange(len(self.factors))
         means = sums.values.reshape(self.layout.classes, -1) / self.sum_scale / counts[:, None]
         noise = (sums.sigma / self.sum_scale / counts) ** 2
-        variances = np.empty(self.columns)
+        variances = np.empty(len(self.terms))
         ends = np.cumsum([table.dim for table in self.sum_tables])
         for column, (table, end) in enumerate(zip(self.sum_tables, ends, strict=True)):
             mean = means[:, end - table.dim : end] + table.centre
@@ -161,7 +207,7 @@ class KernelMeans:
         from sfumato.generators.matching import Target
 
         # Weights per grid step; the sum kernel's vectors become no longer than 1.
-        weights = [1 / math.sqrt(kernels.columns) / kernels.sum_scale]
+        weights = [1 / math.sqrt(len(kernels.terms)) / kernels.sum_scale]
         values = [sums.values * weights[0]]
         if products:
             weights.append(weights[0] * sums.sigma / products.sigma)
@@ -190,6 +236,8 @@ class KernelMeans:
         )
         parts = [(means - means.new_tensor(self._sum_centre)) * self.weights[0]]
         if self.groups:
+            if self.kernels.spectrum:
+                numbers = self.kernels.spectrum.of_points(numbers)
             parts.append(self._products(numbers, blocks) * self.weights[1])
         return torch.cat(parts, dim=1)
 
