@@ -1,12 +1,17 @@
 """Does DP-MERF reach what its authors published, and how long does it take?
 
-Run all parts, or the named ones: ``python benchmarks/merf.py mixture tables images speed``.
+Run all parts, or the named ones: ``python benchmarks/merf.py mixture tables images speed
+memory``.
 """
 
 from __future__ import annotations
 
 import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 
@@ -14,7 +19,7 @@ import matched
 from harness import peak_memory, timed, write_result
 from sfumato.codec import Batch
 from sfumato.methods.merf import MeanEmbedding, Merf
-from sfumato.schema import Images, Schema
+from sfumato.schema import Images, Numeric, Schema
 from tables import HARDER
 
 # Harder et al. (2021): Table 1 (ROC and PRC areas of hard labels, or weighted F1), Tables 9, 10
@@ -60,11 +65,36 @@ def speed() -> None:
     write_result("merf_speed", result)
 
 
+def memory() -> None:
+    """The peak of a process that fits a file, with 100,000 rows and with a million."""
+    found = {}
+    for rows in (100_000, 1_000_000):
+        with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
+            found[str(rows)] = fresh.submit(_peak_of_fit, rows).result()
+        print("memory", rows, found[str(rows)], flush=True)
+    write_result("merf_memory", {"peak_memory_mb": found})
+
+
+def _peak_of_fit(rows: int) -> float:
+    names = [f"column {i}" for i in range(10)]
+    schema = Schema(columns={name: Numeric(low=0, high=1) for name in names})
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        with path.open("w") as file:
+            print(*names, sep=",", file=file)
+            for _ in range(rows // 10_000):
+                np.savetxt(file, rng.random((10_000, 10)), fmt="%.4f", delimiter=",")
+        Merf(steps=1).fit(path, schema, matched.budget(1.0))
+    return peak_memory()
+
+
 PARTS = {
     "mixture": partial(matched.mixture, Merf),
     "tables": partial(matched.tables, Merf, TABLES, HARDER),
     "images": partial(matched.images, Merf, IMAGES),
     "speed": speed,
+    "memory": memory,
 }
 
 

@@ -33,8 +33,8 @@ class Batch:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def where(self, mask: NDArray[Any]) -> Batch:
-        """Give the rows that a mask or an index selects."""
+    def where(self, mask: NDArray[Any] | slice) -> Batch:
+        """Give the rows that a mask, an index or a slice selects."""
         return Batch(self.codes[mask], self.unit[mask])
 
 

@@ -34,6 +34,8 @@ from sfumato.privacy.budget import Budget, Relation
 ENTRY_BITS = 24
 ROW_BITS = 38
 
+_ROWS_AT_ONCE = 2048
+
 
 class Statistic(ABC):
     """An additive, integer-valued summary of rows."""
@@ -133,8 +135,10 @@ class Quantized(Statistic):
 
     def sum(self, batch: Batch) -> NDArray[np.int64]:
         # Every entry and every partial sum is an integer below 2^53: exact in doubles, and fast.
-        rows = self.rows(batch)
-        total: NDArray[np.float64] = np.ones(len(rows)) @ rows
+        total = np.zeros(self.dim)
+        for start in range(0, len(batch), _ROWS_AT_ONCE):  # bounds the memory
+            rows = self.rows(batch.where(slice(start, start + _ROWS_AT_ONCE)))
+            total += np.ones(len(rows)) @ rows
         return total.astype(np.int64)
 
     def rows(self, batch: Batch) -> NDArray[np.float64]:
