@@ -8,10 +8,10 @@ Departures from the paper:
 
 - Features are centred and looked up in tables of whole numbers, which give the exact sensitivity.
   The paper counts with 2 for each kernel; here it is at most sqrt(2), and less for products.
-- Products are released once, for all pairs among the columns that vary by what the sum kernel
+- Products are released once, for all pairs among the columns that vary most by what the sum kernel
   told, and not anew for a few random columns in every epoch. Ten times the pairs bring each of
-  them sqrt(10) times the noise, but there are ten times as many to meet at once. The paper's way
-  is there by `draws` and `degree`.
+  them sqrt(10) times the noise, but there are ten times as many to meet at once: as many are taken
+  as the rows allow. The paper's way is there by `draws` and `degree`.
 - Pixels vary with their neighbours, so products of two of them say little that is new. Those of
   images are of the coefficients of a cosine transform.
 - Length scales follow a public rule: the more columns share the budget, the coarser.
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _SHORTEST, _LENGTH = 0.1, 0.05  # at least, and for two columns
 _LEAST = 0.01  # that may be asked for: 130 features
 _FEATURES = 1.3  # times 1 / length: these leave out less than 1% of the kernel
-_IMAGE_CODE = 10  # random numbers behind an image
+_IMAGE_CODE = 16  # random numbers behind an image
 _GROUP = 45  # columns of which all pairs are taken, or up to twice as many
 _QUIET = 0.006  # noise of a product, as a part of the rows, up to which it is of use
 _FREQUENCIES = 2 * _GROUP - 1  # of an image: so many that all pairs are taken
@@ -63,7 +63,7 @@ class Hp(Matched):
     degree
         How many columns are multiplied in a product.
     product_share
-        The part of the embeddings' budget that goes to products.
+        The part of the embeddings' budget that goes to products, where there are rows enough.
     draws
         How often columns are put together for products; each time is a release of its own, and
         the generator is trained on one after the other.
@@ -74,6 +74,10 @@ class Hp(Matched):
     """
 
     name: ClassVar[str] = "hp"
+    notes: ClassVar[tuple[str, ...]] = (
+        "Where rows are few, products are made of fewer columns; where they are too few for any, "
+        "the sum kernel gets the whole share.",
+    )
 
     length: float = 0.0
     product_length: float = 0.0
@@ -161,11 +165,13 @@ class Hp(Matched):
 
     def network_for(self, layout: Layout) -> Generator:
         """Make the network that was asked for."""
-        if isinstance(layout, ImageLayout) and self.network == "dense":
-            from sfumato.generators.networks import TableGenerator
+        from sfumato.generators.networks import ImageGenerator, TableGenerator
 
+        if not isinstance(layout, ImageLayout):
+            return super().network_for(layout)
+        if self.network == "dense":
             return TableGenerator(_IMAGE_CODE, layout.classes, layout.size, ())
-        return super().network_for(layout)
+        return ImageGenerator(_IMAGE_CODE, layout.classes, layout.codec.shape)
 
     def _shares(self, kernels: Kernels) -> tuple[float, float]:
         """Give the share of the sum kernel, and of each draw of products."""

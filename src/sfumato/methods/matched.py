@@ -11,7 +11,7 @@ from abc import abstractmethod
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +57,9 @@ class Matched(Method):
         The most steps to train.
     """
 
+    notes: ClassVar[tuple[str, ...]] = ()
+    """What a plan cannot know, in words."""
+
     target: str | None = None
     balanced: bool = False
     steps: int = 1000
@@ -78,7 +81,7 @@ class Matched(Method):
         layout = self.layout(schema)
         counts = plan_spend("class counts", self._counts(layout), budget, COUNT_SHARE)
         spends = (counts, *self.embedding_spends(layout, budget))
-        return Plan(method=self.name, budget=budget, spends=spends)
+        return Plan(method=self.name, budget=budget, spends=spends, notes=self.notes)
 
     @abstractmethod
     def embedding_spends(self, layout: Layout, budget: Budget) -> list[Spend]:
