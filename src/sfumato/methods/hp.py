@@ -47,7 +47,7 @@ _LEAST = 0.01  # that may be asked for: 130 features
 _FEATURES = 1.3  # times 1 / length: these leave out less than 1% of the kernel
 _IMAGE_CODE = 16  # random numbers behind an image
 _GROUP = 45  # columns of which all pairs are taken, or up to twice as many
-_QUIET = 0.006  # noise of a product, as a part of the rows, up to which it is of use
+_QUIET = 0.02  # noise of a product, as a part of the rows, up to which it is of use
 _FREQUENCIES = 2 * _GROUP - 1  # of an image: so many that all pairs are taken
 
 
