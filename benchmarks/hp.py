@@ -147,7 +147,7 @@ PRODUCTS: dict[str, Callable[..., Hp]] = {
 def products() -> None:
     """Which products, and how often anew? On a fifth of the training rows, set apart."""
     for seed in SEEDS:
-        for table_name in ("adult", "epileptic"):
+        for table_name in ("adult",):
             table = prepare(table_name, VINAROZ)
             order = np.random.default_rng(0).permutation(table.train.num_rows)
             apart, private = np.split(order, [table.train.num_rows // 5])

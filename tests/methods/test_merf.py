@@ -42,9 +42,8 @@ def test_length_scales_come_closer_together_as_coordinates_grow() -> None:
     )
     assert few[-1] / few[0] > 10 > 2 > many[-1] / many[0]
     assert many[1] / few[1] == pytest.approx(math.sqrt(300))
-    assert length_scales(Merf().layout(Schema(images=Images(height=28, width=28)))) == (
-        pytest.approx(math.sqrt(105), rel=0.02),
-    )
+    pictures = Merf().layout(Schema(images=Images(height=28, width=28)))
+    assert length_scales(pictures) == (pytest.approx(5.6),)
 
 
 @pytest.mark.parametrize("settings", [{"features": 3}, {"features": -2}, {"steps": 0}])
