@@ -1,8 +1,8 @@
 """The eight tables of Harder et al. (2021) and Vinaroz et al. (2022), prepared as they did.
 
 The data are public, so their code books are, too: categories and bounds of the schemas are taken
-from the whole file, with bounds rounded outwards, as an owner would who knows the domain but not
-the rows. Each table is split 80/20, stratified, with seed 0.
+from all rows that are kept, with bounds rounded outwards, as an owner would who knows the domain
+but not the rows. Each table is split 80/20, stratified, with seed 0.
 """
 
 from __future__ import annotations

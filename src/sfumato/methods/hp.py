@@ -135,9 +135,9 @@ class Hp(Matched):
     ) -> list[tuple[Embedding, Target]]:
         """Release the sum kernel, then the products of as many columns as the noise allows.
 
-        Those that vary most come first. The more products there are, the more noise each gets;
-        above a certain part of the rows, the generator learns more noise than relations from
-        them. Where even two columns would be too many, the sum kernel gets the whole budget.
+        Those that vary most come first. The more products there are, the more noise each gets, and
+        in trials those noisier than a certain part of the rows mostly did harm. Where even two
+        columns would be too many, the sum kernel gets the whole budget.
         """
         kernels = self.kernels(layout)
         sum_share, product_share = self._shares(kernels)
