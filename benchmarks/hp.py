@@ -25,7 +25,7 @@ from sfumato.features.hermite import Hermite
 from sfumato.generators.layout import Layout
 from sfumato.methods.hp import Hp
 from sfumato.methods.kernels import Kernels
-from sfumato.privacy.release import Release
+from sfumato.privacy.answers import Release
 from sfumato.schema import Categorical, Numeric, Schema
 from tables import VINAROZ, prepare
 

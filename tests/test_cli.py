@@ -172,7 +172,7 @@ def test_a_table_without_rows_is_refused_before_anything_is_spent(
     (folder / "people.csv").write_text("age,pay,town,sick\n")
     code, _, err = run(capsys, *SYNTH)
     assert (code, err) == (2, "sfumato: people.csv has no rows\n")
-    assert not own_ledger.exists()
+    assert Ledger(own_ledger).entries() == []
 
 
 def test_an_interrupted_run_says_how_to_go_on(

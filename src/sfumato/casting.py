@@ -16,17 +16,23 @@ from sfumato.errors import SfumatoError
 
 _NUMBER = r"^[+-]?(\d{1,300}\.?\d*|\.\d+)([eE][+-]?\d{1,2})?$"
 _FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d")
+EXACT_FLOATS = 2.0**53
+"""Whole numbers below this are told apart by doubles."""
 _NULL_TEXTS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?")
 
 
 def texts(array: pa.Array) -> pa.Array:
     """Give each value's canonical text; null stays null."""
-    array = _plain(array)
+    array = plain(array)
     if pa.types.is_floating(array.type):
         array = array.cast(pa.float64())
-        whole = pc.and_(pc.equal(pc.floor(array), array), pc.less(pc.abs(array), 2.0**53))
+        whole = pc.and_(pc.equal(pc.floor(array), array), pc.less(pc.abs(array), EXACT_FLOATS))
         integral = pc.if_else(whole, array, None).cast(pa.int64())
         return pc.coalesce(integral.cast(pa.string()), array.cast(pa.string()))
+    if pa.types.is_decimal(array.type) or pa.types.is_temporal(array.type):
+        # How many decimals a column is given may follow from its finest value: they are cut.
+        written = pc.replace_substring_regex(array.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
+        return pc.replace_substring_regex(written, r"\.$", "")
     if pa.types.is_nested(array.type) or "binary" in str(array.type):
         raise SfumatoError(f"values of type {array.type} cannot be read as categories")
     return pc.utf8_trim_whitespace(array.cast(pa.string()))
@@ -43,15 +49,17 @@ def numbers(array: pa.Array) -> NDArray[np.float64]:
     >>> numbers(pa.array([" 1.5", "+2", "1e3", "12 kg", "1e999", None])).tolist()
     [1.5, 2.0, 1000.0, nan, nan, nan]
     """
-    array = _plain(array)
+    array = plain(array)
     kind = array.type
-    if pa.types.is_string(kind):
+    if pa.types.is_decimal(kind):
+        array = texts(array)  # digits are read alike, however many zeros follow
+    elif pa.types.is_string(kind):
         trimmed = pc.utf8_trim_whitespace(array)
         readable = pc.if_else(pc.match_substring_regex(trimmed, _NUMBER), trimmed, None)
         array = pc.replace_substring_regex(readable, r"^\+", "")
     elif pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise SfumatoError(f"values of type {kind} cannot be read as numbers")
     return _doubles(array)
 
@@ -62,19 +70,18 @@ def seconds(array: pa.Array) -> NDArray[np.float64]:
     >>> seconds(pa.array(["1970-01-02", "1970-01-01T00:01", "1970-01-01 00:00:07.5Z", "soon"]))
     array([8.64e+04, 6.00e+01, 7.00e+00,      nan])
     """
-    array = _plain(array)
+    array = plain(array)
     if pa.types.is_string(array.type):
-        plain = pc.replace_substring_regex(pc.utf8_trim_whitespace(array), r"(\.\d+)?Z?$", "")
-        plain = pc.replace_substring(plain, "T", " ")
-        array = pc.coalesce(
-            *[pc.strptime(plain, form, "s", error_is_null=True) for form in _FORMATS]
-        )
+        iso = pc.replace_substring_regex(pc.utf8_trim_whitespace(array), r"(\.\d+)?Z?$", "")
+        iso = pc.replace_substring(iso, "T", " ")
+        array = pc.coalesce(*[pc.strptime(iso, form, "s", error_is_null=True) for form in _FORMATS])
     elif not (pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)):
         raise SfumatoError(f"values of type {array.type} cannot be read as dates or times")
     return _doubles(array.cast(pa.timestamp("s"), safe=False).cast(pa.int64()))
 
 
-def _plain(array: pa.Array) -> pa.Array:
+def plain(array: pa.Array) -> pa.Array:
+    """Give dictionaries as their values, and one type for all texts."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_null(array.type):
@@ -86,5 +93,5 @@ def _plain(array: pa.Array) -> pa.Array:
 
 def _doubles(array: pa.Array) -> NDArray[np.float64]:
     doubles = array.cast(pa.float64(), safe=False)
-    plain: NDArray[np.float64] = pc.fill_null(doubles, np.nan).to_numpy(zero_copy_only=False)
-    return plain
+    filled: NDArray[np.float64] = pc.fill_null(doubles, np.nan).to_numpy(zero_copy_only=False)
+    return filled

@@ -6,6 +6,7 @@ Which cell a value has follows from the schema and from that value alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from sfumato.schema import (
     Numeric,
     canonical_text,
 )
+from sfumato.spelling import Spellings
 
 DEFAULT_CELLS = 4096
 OTHER = "(other)"
@@ -238,21 +240,38 @@ class CategoryCells:
         """Where unlisted values go: other, else null, else the first listed value."""
         return len(self.values) if self.other or self.nullable else 0
 
+    @cached_property
+    def spellings(self) -> Spellings:
+        """The texts by which the listed values are recognised."""
+        return Spellings(self.values)
+
     def encode(self, array: pa.Array) -> tuple[NDArray[np.int32], None]:
         """Give the cell of each value."""
-        texts = casting.texts(array)
-        known = pc.index_in(texts, pa.array([canonical_text(value) for value in self.values]))
+        texts, known = self.recognised(array)
         codes = pc.fill_null(known, self.default).to_numpy(zero_copy_only=False).astype(np.int32)
         if self.nullable:
             missing = pc.and_(pc.is_null(known), casting.is_null(texts))
             codes[missing.to_numpy(zero_copy_only=False)] = self.size - 1
         return codes, None
 
+    def recognised(self, array: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """Give each value's text, and its place among the listed ones: null for none of them."""
+        array = casting.plain(array)
+        if pa.types.is_floating(array.type) and self.spellings.beyond_floats is not None:
+            # A single null makes floating-point numbers of a frame's whole numbers.
+            raise SfumatoError(
+                f"floating-point numbers cannot tell {self.spellings.beyond_floats} from its "
+                "neighbours: give the column as whole numbers or as text"
+            )
+        texts = casting.texts(array)
+        return texts, self.spellings.find(texts)
+
     def exact(self, given: pa.Array) -> pa.Scalar | None:
         """Give a single value in the column's type; None if it is not one of the column's."""
-        text = given[0].as_py()
-        listed = [canonical_text(value) for value in self.values] + [OTHER] * self.other
-        if text not in listed and not (self.nullable and casting.is_null(given)[0].as_py()):
+        texts, known = self.recognised(given)
+        other = self.other and texts[0].as_py() == OTHER
+        missing = self.nullable and casting.is_null(texts)[0].as_py()
+        if not (known[0].is_valid or other or missing):
             return None
         return self.decode(self.encode(given)[0], np.random.default_rng(0))[0]
 

@@ -7,11 +7,6 @@ from typing import Any, Protocol
 
 from sfumato.privacy.budget import Guarantee, Relation
 
-FLOATING_POINT = (
-    "the noise of training is Gaussian in floating point, made of the operating system's "
-    "cryptographic entropy; the accountant reckons with exact arithmetic"
-)
-
 
 class Certified(Protocol):
     """A fitted model of any kind."""
@@ -29,11 +24,15 @@ def certificate_text(model: Certified) -> str:
     """Tell a model's guarantee and every spend behind it."""
     guarantee = model.guarantee
     rho = f"; zCDP rho = {guarantee.rho:.6g}" if guarantee.spends else ""
-    lines = [
-        f"method: {model.method.name}",
+    lines = [f"method: {model.method.name}"]
+    if guarantee.caveats:
+        lines.append(f"NOT CERTIFIED, nothing is promised: {'; '.join(guarantee.caveats)}.")
+        lines.append("What would hold if that had been public:")
+    lines += [
         f"guarantee: epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:g} "
         f"({guarantee.relation}{rho})",
-        promise(guarantee),
+        f"unit of privacy: {unit(guarantee)}.",
+        *promises(guarantee),
         "releases:",
     ]
     lines += [
@@ -44,29 +43,37 @@ def certificate_text(model: Certified) -> str:
     lines += [
         f"  {t.name}: {t.dim:,} weights, {t.steps:,} noisy steps (DP-SGD); each row is in a step "
         f"with probability {t.rate:.6g} (Poisson sampling), gradients clipped to {t.clip:g}, "
-        f"noise multiplier {t.noise_multiplier:.6g}; epsilon {t.epsilon:.6g} at delta {t.delta:g} "
-        f"by the privacy loss distribution (dp-accounting)"
+        f"noise multiplier {t.noise_multiplier:.6g}, on a grid of {t.grid:.3g}; epsilon "
+        f"{t.epsilon:.6g} at delta {t.delta:g} by the privacy loss distribution (dp-accounting)"
         for t in guarantee.trainings
     ]
-    if guarantee.trainings:
-        lines.append(f"note: {FLOATING_POINT}.")
-    return "\n".join(lines)
+    note = getattr(model.method, "arithmetic", "")
+    return "\n".join([*lines, *([f"note: {note}."] if note else [])])
 
 
-def promise(guarantee: Guarantee) -> str:
-    """Say what the guarantee means for one person, without formulas."""
-    odds = math.exp(guarantee.epsilon)
-    change = (
-        "whether the rows are in the data at all"
-        if guarantee.relation is Relation.ADD_REMOVE
-        else "what the rows say (the number of rows counts as public)"
-    )
-    return (
-        f"unit of privacy: {unit(guarantee)}. Whatever anyone does with the "
-        f"{'model' if guarantee.trainings else 'synthetic data'}, "
-        f"the odds of any guess about {change} change by at most a factor of {odds:.3g}, except "
-        f"with a probability of {guarantee.delta:g}."
-    )
+def promises(guarantee: Guarantee) -> list[str]:
+    """Say what the guarantee means for one person: for presence, and for content.
+
+    In the words of the definition: for every set of outcomes, P with <= e^epsilon P without +
+    delta, and the other way round. Delta is not the chance that the factor is passed; that chance
+    can be some times as large.
+    """
+    what = "model" if guarantee.trainings else "synthetic data"
+    factor = math.exp(guarantee.epsilon)
+    if guarantee.relation is Relation.REPLACE_ONE:
+        return [
+            f"content: whatever anyone makes of the {what}, an outcome has with one content of the "
+            f"unit's rows at most {factor:.3g} times the probability that it has with any other, "
+            f"plus delta. The number of rows counts as public."
+        ]
+    return [
+        f"presence: whatever anyone makes of the {what}, an outcome has with the unit's rows at "
+        f"most {factor:.3g} times the probability that it has without them, plus delta; and the "
+        "other way round.",
+        "content: to someone who knows that the unit is in the data, the factor between one "
+        f"content of its rows and another is up to {math.exp(guarantee.content_epsilon):.3g}: "
+        "that is two steps, one out and one in.",
+    ]
 
 
 def unit(guarantee: Guarantee) -> str:

@@ -74,6 +74,9 @@ class Codec:
                 codes[:, index], unit = cells.encode(rows.column(name))
             except SfumatoError as error:
                 raise SfumatoError(f"column '{name}': {error}") from None
+            except pa.ArrowException:
+                kind = rows.column(name).type
+                raise SfumatoError(f"column '{name}': cannot read values of type {kind}") from None
             if unit is not None:
                 units.append(unit)
         flat = np.stack(units, axis=1) if units else np.empty((rows.num_rows, 0), np.float32)

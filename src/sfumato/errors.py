@@ -7,6 +7,10 @@ class SfumatoError(Exception):
     """Bad input or a refused request; the command line prints it as one line and exits with 2."""
 
 
+class PrivateWarning(UserWarning):
+    """Something about the private rows that their owner should know, and nobody else."""
+
+
 def positive(**arguments: float) -> None:
     """Refuse a named argument that is not a positive finite number.
 

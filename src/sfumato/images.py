@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import gzip
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Protocol
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from sfumato.codec import Batch
 from sfumato.errors import SfumatoError
 from sfumato.schema import Images, canonical_text
+from sfumato.spelling import Spellings
 
 Labels = Sequence[Any] | NDArray[Any]
 
@@ -35,7 +38,7 @@ class ImageCodec:
 
     def __init__(self, images: Images) -> None:
         self.images = images
-        self._number = {canonical_text(label): i for i, label in enumerate(images.classes)}
+        self._spellings = Spellings(images.classes)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -51,11 +54,9 @@ class ImageCodec:
         """Encode a batch; labels that are not listed count as the first class."""
         pixels, labels = raw
         codes = np.zeros((len(pixels), 1), np.int32)
-        if self._number and labels is not None:
-            plain = np.asarray(labels)
-            if plain.ndim != 1:
-                raise SfumatoError(f"labels must be one for each image, got shape {plain.shape}")
-            codes[:, 0] = [self._number.get(canonical_text(label), 0) for label in plain.tolist()]
+        if self.images.classes and labels is not None:
+            found = self._spellings.find(pa.array(label_texts(labels), pa.string()))
+            codes[:, 0] = pc.fill_null(found, 0).to_numpy(zero_copy_only=False)
         unit: NDArray[np.float32] = pixels.reshape(len(pixels), -1).astype(np.float32)
         unit /= 255
         return Batch(codes, unit)
@@ -64,6 +65,19 @@ class ImageCodec:
         """Give pixels back, rounded and clipped to their range."""
         pixels: NDArray[np.uint8] = np.rint(np.clip(unit, 0, 1) * 255).astype(np.uint8)
         return pixels.reshape(-1, *self.shape)
+
+
+def label_texts(labels: Labels) -> list[str]:
+    """Give each label's canonical text, from that label alone.
+
+    >>> label_texts([2.0, "unknown", np.int64(3)])
+    ['2', 'unknown', '3']
+    """
+    values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if any(isinstance(value, list | tuple | np.ndarray) for value in plain):
+        raise SfumatoError("labels must be one for each image, not a list for each")
+    return [canonical_text(value) for value in plain]
 
 
 class ArrayRows:
@@ -164,12 +178,23 @@ def write_npz(file: BinaryIO, pixels: NDArray[np.uint8], labels: Labels | None) 
 
 
 def write_folder(folder: Path, pixels: NDArray[np.uint8], labels: Labels | None) -> None:
-    """Write a folder of PNGs, one subfolder per class."""
+    """Write a folder of PNGs, one subfolder per class, and nothing outside it."""
+    names = [] if labels is None else [str(label) for label in labels]
+    check_folder_names(dict.fromkeys(names))
     for index, image in enumerate(pixels):
-        place = folder if labels is None else folder / str(labels[index])
+        place = folder / names[index] if names else folder
         place.mkdir(parents=True, exist_ok=True)
         plain = image[..., 0] if image.shape[-1] == 1 else image
         Image.fromarray(plain).save(place / f"{index:06d}.png")
+
+
+def check_folder_names(labels: Iterable[Any]) -> None:
+    """Refuse class labels that would lead out of a folder."""
+    for name in map(str, labels):
+        if name in ("", ".", "..") or any(mark in name for mark in "/\\\0"):
+            raise SfumatoError(
+                f"the class '{name}' cannot name a folder: write the images to .npz instead"
+            )
 
 
 def _npz_rows(path: Path, images: Images) -> ImageRows:

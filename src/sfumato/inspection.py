@@ -17,7 +17,7 @@ import pyarrow.parquet
 
 from sfumato import casting
 from sfumato.cells import CategoryCells, cells_of
-from sfumato.schema import Boolean, Categorical, Datetime, Schema, canonical_text, toml_key
+from sfumato.schema import Datetime, Schema, toml_key
 from sfumato.sources import CsvRows, ParquetRows, table_rows
 
 _HEADER = """\
@@ -74,7 +74,7 @@ def _typed_fields(data: Any) -> pa.Schema:
             return reader.schema
     if isinstance(rows, ParquetRows):
         return pa.parquet.read_schema(rows.path)
-    return pa.RecordBatchReader.from_stream(data).schema
+    return next(iter(rows.batches(rows.names)), pa.record_batch({})).schema
 
 
 def _kind(arrow: pa.DataType) -> str:
@@ -88,17 +88,14 @@ def _kind(arrow: pa.DataType) -> str:
 
 
 def _outside(array: pa.Array, column: Any) -> Counter[str]:
-    if isinstance(column, Categorical | Boolean):
-        texts = casting.texts(array)
-        listed = column.values if isinstance(column, Categorical) else (False, True)
-        known = pc.is_in(texts, pa.array([canonical_text(value) for value in listed]))
-        strange = pc.filter(texts, pc.invert(pc.fill_null(known, False)))
+    cells = cells_of(column)
+    if isinstance(cells, CategoryCells):
+        texts, known = cells.recognised(array)
+        strange = pc.filter(texts, pc.is_null(known))
         null = casting.is_null(strange).to_numpy(zero_copy_only=False)
         values = pc.filter(strange, pa.array(~null)).to_pylist()
         found = Counter(f"the unlisted value {value!r}" for value in values)
         return found if column.nullable else found + Counter({"null": int(null.sum())})
-    cells = cells_of(column)
-    assert not isinstance(cells, CategoryCells)
     numbers, bounds = cells.count(array), cells.bounds
     null = ~np.isfinite(numbers)
     found = Counter(

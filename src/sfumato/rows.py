@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import casting
+from sfumato.cells import CategoryCells
 from sfumato.codec import Batch, Codec
+from sfumato.errors import SfumatoError
 from sfumato.images import ImageCodec, image_rows
 from sfumato.sources import table_rows
+
+# Where fewer values than this share are missing or listed, the schema is probably wrong.
+_MATCHING = 0.1
 
 
 class EncodedImages:
@@ -45,10 +51,37 @@ class EncodedTable:
     def __iter__(self) -> Iterator[Batch]:
         seen: Counter[str] = Counter()
         for rows in self._rows.batches(self._names):
-            batch = self._codec.encode(rows)
-            if self._unit:
-                batch = batch.where(_first_of_each(rows.column(self._unit), seen, self._most))
-            yield batch
+            yield self._encoded(rows, seen)
+
+    def review(self) -> tuple[int, list[str]]:
+        """Read everything once: count the rows, and find categories that match almost nothing."""
+        seen: Counter[str] = Counter()
+        count, raw = 0, 0
+        matched: Counter[str] = Counter()
+        categories = [
+            (name, cells)
+            for name, cells in zip(self._codec.names, self._codec.cells, strict=True)
+            if isinstance(cells, CategoryCells)
+        ]
+        for rows in self._rows.batches(self._names):
+            count += len(self._encoded(rows, seen))
+            raw += rows.num_rows
+            for name, cells in categories:
+                texts, known = cells.recognised(rows.column(name))
+                null = pc.and_(pc.is_null(known), casting.is_null(texts))
+                matched[name] += pc.sum(pc.or_(pc.is_valid(known), null)).as_py() or 0
+        return count, [
+            f"PRIVATE: column '{name}': {matched[name]} of {raw} values are missing or match a "
+            "listed one; check how the schema spells its values"
+            for name, _ in categories
+            if matched[name] < _MATCHING * raw
+        ]
+
+    def _encoded(self, rows: pa.RecordBatch, seen: Counter[str]) -> Batch:
+        batch = self._codec.encode(rows)
+        if not self._unit:
+            return batch
+        return batch.where(_first_of_each(rows.column(self._unit), seen, self._most))
 
 
 def encoded_rows(
@@ -60,7 +93,24 @@ def encoded_rows(
     return EncodedTable(data, codec, max_rows_per_unit)
 
 
+def review(rows: Iterable[Batch]) -> tuple[int, list[str]]:
+    """Read private rows once: give their number, and what their owner should know. Private."""
+    if isinstance(rows, EncodedTable):
+        return rows.review()
+    return sum(len(batch) for batch in rows), []
+
+
 def _first_of_each(units: pa.Array, seen: Counter[str], most: int) -> NDArray[np.bool_]:
+    units = casting.plain(units)
+    if (
+        pa.types.is_floating(units.type)
+        and pc.any(pc.greater_equal(pc.abs(units), casting.EXACT_FLOATS)).as_py()
+    ):
+        # A single null makes floating-point numbers of a frame's whole ones, and merges people.
+        raise SfumatoError(
+            "the identifier of the unit holds floating-point numbers too large to be told apart: "
+            "give it as whole numbers or as text (in pandas: astype('Int64') before nulls come in)"
+        )
     names = casting.texts(units)
     missing = casting.is_null(names).to_numpy(zero_copy_only=False)
     keep = np.zeros(len(units), bool)

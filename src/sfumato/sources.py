@@ -17,8 +17,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from sfumato.errors import SfumatoError
+from sfumato.frames import BATCH_ROWS, PandasRows, is_pandas
 
-BATCH_ROWS = 1 << 15
 _ENDINGS = {".csv", ".parquet", ".pq", ".npz"}
 
 
@@ -34,37 +34,42 @@ class TableRows(Protocol):
 
 
 class CsvRows:
-    """A csv file, plain or gzipped, streamed; every column arrives as text."""
+    """A csv file, plain or gzipped, streamed; every column arrives as text.
+
+    An open quote makes one value of everything up to the next quote: a single row would swallow
+    others. Such a value holds a line break, so each value of each column is looked at, also of
+    those that nobody asked for, and a line break in any of them is refused.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._open([]) as reader:
+        with self._open({}) as reader:
             self.names = reader.schema.names
         if len(set(self.names)) < len(self.names):
             raise SfumatoError(f"{path} has two columns of the same name")
+        if any(mark in name for name in self.names for mark in "\r\n"):
+            raise SfumatoError(f"{path}: a column name holds a line break; close its quote")
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the named columns as text."""
-        with self._open(names) as reader, self._plain_errors():
+        kinds = {name: pa.string() if name in names else pa.binary() for name in self.names}
+        with self._plain_errors(), self._open(kinds) as reader:
             for batch in reader:
                 for column in batch.columns:
-                    if pc.any(pc.match_substring(column, "\n")).as_py():
-                        # An open quote swallows the rows after it: one row would change others.
+                    if pc.any(pc.match_substring_regex(column, "[\r\n]")).as_py():
                         raise SfumatoError(
                             f"{self.path}: a value holds a line break; close its quote or remove it"
                         )
-                yield batch
+                yield batch.select(list(names))
 
-    def _open(self, names: Sequence[str]) -> pa.csv.CSVStreamingReader:
+    def _open(self, kinds: dict[str, pa.DataType]) -> pa.csv.CSVStreamingReader:
         with self._plain_errors():
             return pa.csv.open_csv(
                 pa.input_stream(str(self.path), compression="detect"),
                 read_options=pa.csv.ReadOptions(block_size=1 << 23),
                 parse_options=pa.csv.ParseOptions(newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(
-                    column_types={name: pa.string() for name in names},
-                    include_columns=names,
-                    strings_can_be_null=False,
+                    column_types=kinds, strings_can_be_null=False
                 ),
             )
 
@@ -78,6 +83,8 @@ class CsvRows:
                 f"{self.path} is empty or not well-formed csv: every row needs as many fields as "
                 "the header, in UTF-8"
             ) from None
+        except OSError:
+            raise SfumatoError(f"{self.path} cannot be read to its end: it is damaged") from None
 
 
 class ParquetRows:
@@ -92,12 +99,15 @@ class ParquetRows:
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the named columns."""
-        with pa.parquet.ParquetFile(self.path) as file:
-            yield from file.iter_batches(BATCH_ROWS, columns=list(names))
+        try:
+            with pa.parquet.ParquetFile(self.path) as file:
+                yield from file.iter_batches(BATCH_ROWS, columns=list(names))
+        except (pa.ArrowException, OSError):
+            raise SfumatoError(f"{self.path} cannot be read to its end: it is damaged") from None
 
 
 class ArrowRows:
-    """Anything that exports an Arrow stream: pandas, polars, DuckDB, pyarrow."""
+    """Anything that exports an Arrow stream: polars, DuckDB, pyarrow."""
 
     def __init__(self, frame: Any) -> None:
         # A reader can be read only once, but a method may need several passes.
@@ -128,6 +138,8 @@ def table_rows(data: Any, names: Sequence[str] = ()) -> TableRows:
 
 def _open_table(data: Any) -> TableRows:
     """Open a path to csv, csv.gz or parquet, or a frame."""
+    if is_pandas(data):
+        return PandasRows(data)
     if hasattr(data, "__arrow_c_stream__"):
         return ArrowRows(data)
     if not isinstance(data, str | Path):

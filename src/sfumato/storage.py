@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -44,6 +44,29 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file at once."""
     with reserved(path) as file:
         file.write(content)
+
+
+def next_of(path: Path) -> Path:
+    """Name the file in which the next content of `path` waits."""
+    return path.with_name(f".{path.name}.next")
+
+
+def exchange(path: Path, content: bytes, agree: Callable[[], None]) -> None:
+    """Exchange a file's content in two steps, with a word from elsewhere between them.
+
+    The new content is durable under another name; then `agree` is called; then it takes the
+    file's place. Whatever is found after a crash, what `agree` was told of is on disk.
+    """
+    try:
+        with open(next_of(path), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        agree()
+        os.replace(next_of(path), path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise SfumatoError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from sfumato.errors import SfumatoError
-from sfumato.images import write_folder, write_npz
+from sfumato.images import check_folder_names, write_folder, write_npz
 from sfumato.schema import Schema
 from sfumato.storage import reserved
 
@@ -38,6 +38,8 @@ def check_output(path: Path, schema: Schema, data: Path | None = None) -> None:
     if schema.images:
         if path.suffix not in ("", ".npz"):
             raise SfumatoError(f"{path}: images are written to .npz or to a folder")
+        if not path.suffix:
+            check_folder_names(schema.images.classes)
     elif path.suffix not in (".csv", ".parquet"):
         raise SfumatoError(f"{path}: a table is written to .csv or .parquet")
 

@@ -30,7 +30,7 @@ def test_a_table_is_learned_predicted_and_explained(
     assert (code, out) == (0, "m.sfumato\n")
     assert len(Ledger(own_ledger).entries("people")) == 1
     page = (folder / "r.html").read_text()
-    for fact in ("CERTIFICATE", "Noise multiplier", "Poisson sampling", "floating point", "town"):
+    for fact in ("CERTIFICATE", "Noise multiplier", "Poisson sampling", "public grid", "town"):
         assert fact in page
 
     pa.csv.write_csv(people(30, seed=1).drop_columns(["sick"]), folder / "new.csv")
@@ -53,7 +53,7 @@ def test_a_table_is_learned_predicted_and_explained(
 
     code, out, _ = run(capsys, "classify", "show", "m.sfumato")
     assert code == 0
-    for fact in ("noise multiplier", "probability 0.1", "400 noisy steps", "floating point"):
+    for fact in ("noise multiplier", "probability 0.1", "400 noisy steps", "on a grid of"):
         assert fact in out
     code, out, _ = run(capsys, "ledger", "show")
     assert code == 0

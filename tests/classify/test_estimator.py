@@ -98,7 +98,7 @@ def test_the_spend_is_recorded_in_the_ledger_that_is_named(tmp_path: Path) -> No
     )
     clone(model).fit(*data(50))
     Ledger(tmp_path / "l.sqlite").limit("d", Budget(epsilon=5, delta=2e-6))
-    with pytest.raises(SfumatoError, match="nothing was read"):
+    with pytest.raises(SfumatoError, match="nothing was spent"):
         model.fit(*data(50))
     assert len(Ledger(tmp_path / "l.sqlite").entries("d")) == 1
 

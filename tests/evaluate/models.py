@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.methods.base import Given, Method, Model
+from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend
-from sfumato.privacy.release import Release
 from sfumato.schema import Boolean, Categorical, Images, Numeric, Schema
 from sfumato.writing import ImageSet
 
@@ -102,7 +102,7 @@ def fake_model(schema: Schema) -> FakeModel:
             "counts": [[0, 1]],
             "axes": [{"column": 0, "size": 7}, {"column": 4, "size": 3}],
         }
-    spend = Spend(name="pairs & more", dim=len(values), sensitivity=1.0, sigma=5.0, rho=0.02)
+    spend = Spend(name="pairs & more", dim=len(values), sensitivity=1.0, sigma=5.0)
     budget = Budget(epsilon=1.0, delta=1e-6)
     return FakeModel(
         method=FakeMethod(target=None if schema.images else "ill"),

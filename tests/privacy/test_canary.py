@@ -40,7 +40,7 @@ class Canaries(Plain):
     def clipped_sum(self, examples: Sequence[Tensor], clip: float) -> list[Tensor]:
         (numbers,) = examples
         factors = clip_factors(torch.full((len(numbers),), LENGTH**2), clip)
-        return [torch.bincount(numbers, LENGTH * factors, len(self.module.place)).float()]
+        return [torch.bincount(numbers, LENGTH * factors / clip, len(self.module.place))]
 
 
 class Everybody(Seeded):

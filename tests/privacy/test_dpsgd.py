@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,12 +15,13 @@ import pytest
 from learners import Adder, Plain, Seeded, unit_rows
 from sfumato.codec import Batch
 from sfumato.errors import SfumatoError
+from sfumato.privacy.answers import digest_of, load_training
 from sfumato.privacy.budget import Budget, Relation, TrainingSpend
 from sfumato.privacy.dpsgd import Learner, Schedule, State, first_state, noisy_steps
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator, plan_training
 from sfumato.privacy.sampled_gaussian import sampled_epsilon
-from support import SCHEMA, coded, count_statistic
+from support import SCHEMA, coded, count_statistic, rewritten
 
 BUDGET = Budget(epsilon=1, delta=1e-5)
 SCHEDULE = Schedule(rate=0.5, epochs=3, clip=1.0, learning_rate=0.1)
@@ -71,7 +73,14 @@ def test_a_step_is_the_sum_of_the_chosen_rows_clipped_plus_the_noise() -> None:
 def test_pieces_that_fit_the_memory_change_nothing() -> None:
     whole = places(Adder(2), Seeded())
     for piece in (1, 2, 3):
-        assert np.allclose(places(Adder(2, piece), Seeded()), whole, atol=1e-6)
+        assert np.array_equal(places(Adder(2, piece), Seeded()), whole)
+
+
+def test_what_leaves_a_step_lies_on_the_grid() -> None:
+    """Steps of length 1 from zero: every place is a whole number of grid steps, sum and noise."""
+    for place in places(Plain(2), Seeded()):
+        steps = place.astype(np.float64) * 2**22
+        assert np.array_equal(steps, np.rint(steps))
 
 
 def test_a_step_without_rows_is_noise_like_any_other() -> None:
@@ -110,6 +119,7 @@ def curator(
     folder: Path | None = None,
     budget: Budget = BUDGET,
     randomness: object = None,
+    pay_again: bool = False,
 ) -> Curator:
     return Curator(
         rows,  # type: ignore[arg-type]
@@ -118,26 +128,38 @@ def curator(
         dataset="d",
         schema=SCHEMA,
         folder=folder,
+        pay_again=pay_again,
         sampler=lambda size, sigma: np.zeros(size, np.int64),
         randomness=randomness or Seeded(),  # type: ignore[arg-type]
     )
 
 
-def test_the_whole_training_is_recorded_before_the_first_row_is_read(tmp_path: Path) -> None:
+def test_the_whole_training_is_recorded_before_the_first_step(tmp_path: Path) -> None:
+    ledger = Ledger(":memory:")
+
+    class Watched(Seeded):
+        def chosen(self, rows: int, rate: float) -> np.ndarray:
+            (entry,) = ledger.entries("d")
+            assert isinstance(entry.spend, TrainingSpend)
+            assert entry.spend.epsilon <= 1
+            return super().chosen(rows, rate)
+
+    curator(ledger=ledger, folder=tmp_path, randomness=Watched()).train("t", Adder(2), SCHEDULE)
+    assert len(ledger.entries("d")) == 1
+
+
+def test_rows_that_cannot_be_read_cost_no_training(tmp_path: Path) -> None:
     ledger = Ledger(":memory:")
 
     class Bomb:
         def __iter__(self) -> Iterator[Batch]:
-            (entry,) = ledger.entries("d")
-            assert isinstance(entry.spend, TrainingSpend)
-            assert entry.spend.epsilon <= 1
+            yield ROWS[0]
             raise SfumatoError("unreadable")
 
-    with pytest.raises(SfumatoError, match="unreadable"):
-        curator(Bomb(), ledger, tmp_path).train("t", Adder(2), SCHEDULE)
-    # What was paid for is still to be had.
-    assert curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE).step == 6
-    assert len(ledger.entries("d")) == 1
+    for rows, message in ((Bomb(), "unreadable"), ([], "no rows"), ([unit_rows([])], "no rows")):
+        with pytest.raises(SfumatoError, match=message):
+            curator(rows, ledger, tmp_path).train("t", Adder(2), SCHEDULE)
+    assert ledger.entries("d") == []
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -180,7 +202,7 @@ def test_a_refused_training_reads_nothing() -> None:
         def __iter__(self) -> Iterator[Batch]:
             raise AssertionError("a row was read")
 
-    with pytest.raises(SfumatoError, match="nothing was read"):
+    with pytest.raises(SfumatoError, match="nothing was spent"):
         curator(Unread(), ledger).train("t", Adder(2), SCHEDULE)
 
 
@@ -193,7 +215,11 @@ def test_a_finished_training_is_taken_up_again_at_no_cost(tmp_path: Path) -> Non
     assert np.array_equal(first.arrays["weights/place"], again.arrays["weights/place"])
     assert wall.guarantee.epsilon <= 1
     assert len(ledger.entries()) == 1
-    curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), replace(SCHEDULE, clip=2.0))
+    other = replace(SCHEDULE, clip=2.0)
+    with pytest.raises(SfumatoError, match="--pay-again"):
+        curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), other)
+    assert len(ledger.entries()) == 1
+    curator(ledger=ledger, folder=tmp_path, pay_again=True).train("t", Adder(2), other)
     assert len(ledger.entries()) == 2
 
 
@@ -239,12 +265,114 @@ def test_a_damaged_training_is_a_clear_error(tmp_path: Path) -> None:
         curator(folder=tmp_path).train("t", Adder(2), SCHEDULE)
 
 
+class Interrupting(Seeded):
+    """Ends a training after some steps."""
+
+    def __init__(self, steps: int, seed: int = 0) -> None:
+        super().__init__(seed)
+        self.most = steps
+
+    def normal(self, size: int) -> np.ndarray:
+        if self.steps == self.most:
+            raise KeyboardInterrupt
+        return super().normal(size)
+
+
+def half_trained(folder: Path, ledger: Ledger, steps: int = 2) -> Path:
+    """Leave a training after some steps, and give its file."""
+    with pytest.raises(KeyboardInterrupt):
+        curator(ledger=ledger, folder=folder, randomness=Interrupting(steps)).train(
+            "t", Adder(2), SCHEDULE
+        )
+    (file,) = folder.glob("t-*.safetensors")
+    return file
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"noise_multiplier": 0.0}, {"noise_multiplier": 1e-3}, {"epsilon": 1e-9}, {"steps": 1}],
+)
+def test_a_planted_training_is_not_believed(tmp_path: Path, changes: dict[str, float]) -> None:
+    ledger = Ledger(":memory:")
+    rewritten(half_trained(tmp_path, ledger), **changes)
+    wall = curator(ledger=ledger, folder=tmp_path)
+    with pytest.raises(SfumatoError, match=r"not paid for|must be a positive number"):
+        wall.train("t", Adder(2), SCHEDULE)
+    assert wall.trainings == []
+
+
+def test_a_training_in_the_ledger_must_hold_the_budget(tmp_path: Path) -> None:
+    """Even if the ledger was made to agree, the noise must give the epsilon that is asked for."""
+    ledger = Ledger(":memory:")
+    file = half_trained(tmp_path, ledger)
+    rewritten(file, noise_multiplier=0.5)
+    spend, _ = load_training(file)
+    (question,) = ledger._database.execute("SELECT question FROM spends").fetchone()
+    number = ledger.record("d", BUDGET, spend, question=question)
+    ledger.answered(number, digest_of(file.read_bytes()))
+    with pytest.raises(SfumatoError, match="not the training that is planned"):
+        curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
+
+
+def test_an_older_state_that_is_brought_back_is_refused(tmp_path: Path) -> None:
+    ledger = Ledger(":memory:")
+    file = half_trained(tmp_path, ledger)
+    old = file.read_bytes()
+    curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
+    file.write_bytes(old)
+    with pytest.raises(SfumatoError, match="not the newest state"):
+        curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
+
+
+def test_two_copies_of_a_training_cannot_both_be_finished(tmp_path: Path) -> None:
+    ledger = Ledger(":memory:")
+    half_trained(tmp_path / "one", ledger)
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+
+    class FinishesTheOtherFirst(Seeded):
+        def normal(self, size: int) -> np.ndarray:
+            if self.steps == 1:
+                curator(ledger=ledger, folder=tmp_path / "two").train("t", Adder(2), SCHEDULE)
+            return super().normal(size)
+
+    with pytest.raises(SfumatoError, match="not the newest state"):
+        curator(ledger=ledger, folder=tmp_path / "one", randomness=FinishesTheOtherFirst()).train(
+            "t", Adder(2), SCHEDULE
+        )
+    # The one that has gone on may go on; the other may not.
+    assert curator(ledger=ledger, folder=tmp_path / "one").train("t", Adder(2), SCHEDULE).step == 6
+    with pytest.raises(SfumatoError, match="not the newest state"):
+        curator(ledger=ledger, folder=tmp_path / "two").train("t", Adder(2), SCHEDULE)
+
+
+def test_a_crash_between_the_ledger_and_the_file_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(":memory:")
+    half_trained(tmp_path, ledger)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sfumato.storage.os.replace", die)
+        with pytest.raises(KeyboardInterrupt):
+            curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
+    random = Seeded(5)
+    state = curator(ledger=ledger, folder=tmp_path, randomness=random).train(
+        "t", Adder(2), SCHEDULE
+    )
+    assert (state.step, random.steps) == (6, 3)  # the third state was known and is taken up
+    assert len(ledger.entries()) == 1
+
+
 KILL = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from learners import Adder, Seeded, unit_rows
 from support import SCHEMA
+from sfumato.privacy.answers import digest_of, load_training
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.dpsgd import Schedule
 from sfumato.privacy.ledger import Ledger

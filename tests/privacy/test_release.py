@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,13 @@ import pytest
 from sfumato.codec import Batch
 from sfumato.errors import SfumatoError
 from sfumato.features.base import Weighted
+from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler
-from sfumato.privacy.release import Curator, Release, plan_spend
+from sfumato.privacy.release import Curator, plan_spend
 from sfumato.privacy.zcdp import epsilon_of
-from support import SCHEMA, coded, count_statistic, people
+from support import SCHEMA, coded, count_statistic, people, rewritten
 
 BUDGET = Budget(epsilon=1, delta=1e-6)
 
@@ -50,24 +52,45 @@ def test_a_release_is_the_exact_sum_plus_the_noise() -> None:
     assert [entry.spend for entry in ledger.entries()] == [wall.releases[0].spend]
 
 
-def test_the_spend_is_recorded_before_the_first_row_is_read(sampler: Sampler) -> None:
+def test_the_spend_is_recorded_before_anything_is_summed(sampler: Sampler) -> None:
+    ledger, entries = Ledger(":memory:"), []
+
+    class Watched:
+        def __iter__(self) -> Iterator[Batch]:
+            entries.append(len(ledger.entries("d")))
+            yield coded([0])
+
+    wall = Curator(Watched(), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA, sampler=sampler)
+    wall.release("first", count_statistic(), 0.5)
+    wall.release("second", count_statistic(), 0.5)
+    assert entries == [0, 1, 2]  # all rows are read once, then each sum is paid for first
+
+
+def test_a_row_that_cannot_be_read_costs_nothing(tmp_path: Path, sampler: Sampler) -> None:
     ledger = Ledger(":memory:")
 
-    class Bomb:
+    class BadLastRow:
         def __iter__(self) -> Iterator[Batch]:
-            assert len(ledger.entries("d")) == 1
+            yield coded([0, 1])
             raise SfumatoError("unreadable")
 
-    wall = Curator(Bomb(), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA, sampler=sampler)
-    with pytest.raises(SfumatoError, match="unreadable"):
-        wall.release("counts", count_statistic(), 1.0)
-    assert len(ledger.entries("d")) == 1
+    for _ in range(3):
+        wall = Curator(
+            BadLastRow(), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA, folder=tmp_path,
+            sampler=sampler,
+        )  # fmt: skip
+        with pytest.raises(SfumatoError, match="unreadable"):
+            wall.release("counts", count_statistic(), 1.0)
+    assert ledger.entries() == []
+    with pytest.raises(SfumatoError, match="has no rows"):
+        curator(Rows([]), None, ledger, sampler).release("counts", count_statistic(), 1.0)
+    assert ledger.entries() == []
 
 
 def test_a_refused_spend_reads_nothing(sampler: Sampler) -> None:
     ledger, rows = Ledger(":memory:"), Rows([0, 1])
     ledger.limit("d", Budget(epsilon=0.5, delta=1e-6))
-    with pytest.raises(SfumatoError, match="nothing was read"):
+    with pytest.raises(SfumatoError, match="nothing was spent"):
         curator(rows, None, ledger, sampler).release("counts", count_statistic(), 1.0)
     assert rows.reads == 0
 
@@ -87,7 +110,7 @@ def test_a_saved_release_is_taken_up_again_at_no_cost(tmp_path: Path, sampler: S
     again = curator(rows, tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
     assert np.array_equal(first.values, again.values)
     assert (again.spend, again.statistic) == (first.spend, first.statistic)
-    assert (rows.reads, len(ledger.entries())) == (1, 1)
+    assert (rows.reads, len(ledger.entries())) == (2, 1)
 
 
 def test_another_question_is_never_answered_by_a_saved_release(
@@ -95,9 +118,108 @@ def test_another_question_is_never_answered_by_a_saved_release(
 ) -> None:
     ledger, rows = Ledger(":memory:"), Rows([0, 1, 1, 3])
     curator(rows, tmp_path, ledger, sampler).release("counts", count_statistic(), 0.5)
-    curator(rows, tmp_path, ledger, sampler).release("counts", count_statistic(5), 0.5)
-    curator(rows, tmp_path, ledger, sampler).release("counts", count_statistic(), 0.4)
-    assert (rows.reads, len(ledger.entries())) == (3, 3)
+    for statistic, share in ((count_statistic(5), 0.5), (count_statistic(), 0.4)):
+        with pytest.raises(SfumatoError, match="does not answer the question"):
+            curator(rows, tmp_path, ledger, sampler).release("counts", statistic, share)
+    assert len(ledger.entries()) == 1
+
+
+def asked(
+    rows: Rows,
+    folder: Path,
+    ledger: Ledger,
+    sampler: Sampler,
+    pay_again: bool = False,
+    **asker: int,
+) -> Release:
+    wall = Curator(
+        rows, BUDGET, ledger=ledger, dataset="d", schema=SCHEMA, folder=folder, sampler=sampler,
+        asker=asker, pay_again=pay_again,
+    )  # fmt: skip
+    return wall.release("counts", count_statistic(), 1.0)
+
+
+def test_nothing_is_paid_for_again_without_a_word(tmp_path: Path, sampler: Sampler) -> None:
+    ledger, rows = Ledger(":memory:"), Rows([0, 1, 1, 3])
+    asked(rows, tmp_path, ledger, sampler, components=1)
+    reads = rows.reads
+    with pytest.raises(SfumatoError, match="--pay-again"):
+        asked(rows, tmp_path, ledger, sampler, components=2)
+    assert (rows.reads, len(ledger.entries())) == (reads, 1)
+    asked(rows, tmp_path, ledger, sampler, pay_again=True, components=2)
+    asked(rows, tmp_path / "elsewhere", ledger, sampler, components=3)
+    assert len(ledger.entries()) == 3
+    asked(rows, tmp_path, ledger, sampler, components=1)  # what was paid for is still there
+    assert len(ledger.entries()) == 3
+
+
+def test_what_was_laid_out_is_taken_up_and_not_worked_out_again(
+    tmp_path: Path, sampler: Sampler
+) -> None:
+    ledger, rows = Ledger(":memory:"), Rows([0, 1, 1, 3])
+    released = []
+    for cells in (4, 5):  # the second time, arithmetic comes out otherwise
+        wall = curator(rows, tmp_path, ledger, sampler)
+        laid = wall.layout("counts", lambda: {"cells": np.array(cells)})  # noqa: B023
+        assert int(laid["cells"]) == 4
+        released.append(wall.release("counts", count_statistic(int(laid["cells"])), 1.0).values)
+    assert np.array_equal(*released)
+    assert len(ledger.entries()) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rho": -1e9}, "cannot read the release"),
+        ({"sigma": 1e9}, "does not answer the question"),
+        ({"sensitivity": 1e-9}, "does not answer the question"),
+        ({"dim": 5}, "does not answer the question"),
+        ({"sigma": 0}, "sigma must be a positive number"),
+    ],
+)
+def test_a_planted_release_is_not_believed(
+    tmp_path: Path, sampler: Sampler, changes: dict[str, object], message: str
+) -> None:
+    ledger = Ledger(":memory:")
+    wall = curator(Rows([0, 1, 1, 3]), tmp_path, ledger, sampler)
+    wall.release("counts", count_statistic(), 1.0)
+    (file,) = tmp_path.glob("counts-*")
+    rewritten(file, **changes)
+    again = curator(Rows([0]), tmp_path, ledger, sampler)
+    with pytest.raises(SfumatoError, match=message):
+        again.release("counts", count_statistic(), 1.0)
+    assert again.guarantee.epsilon == 0
+    assert again.releases == []
+
+
+def test_changed_values_and_answers_that_nobody_paid_for_are_noticed(
+    tmp_path: Path, sampler: Sampler
+) -> None:
+    ledger = Ledger(":memory:")
+    curator(Rows([0, 1]), tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+    with pytest.raises(SfumatoError, match="not paid for in the ledger"):
+        curator(Rows([0]), tmp_path, Ledger(":memory:"), sampler).release(
+            "counts", count_statistic(), 1.0
+        )
+    (file,) = tmp_path.glob("counts-*")
+    saved = Release.load(file)
+    file.write_bytes(replace(saved, values=saved.values + 1).to_bytes())
+    with pytest.raises(SfumatoError, match="changed or exchanged"):
+        curator(Rows([0]), tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+    file.write_bytes(replace(saved, values=saved.values[:-1]).to_bytes())
+    with pytest.raises(SfumatoError, match="damaged"):
+        curator(Rows([0]), tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+
+
+def test_without_a_ledger_one_is_kept_with_the_releases(tmp_path: Path) -> None:
+    import sfumato as sf
+
+    for _ in range(2):
+        sf.Pairs(restarts=1, components=2).fit(
+            people(50), SCHEMA, BUDGET, dataset="people", folder=tmp_path
+        )
+    spent = Ledger(tmp_path / "ledger.sqlite").entries("people")
+    assert len(spent) == len({entry.spend.name for entry in spent}) > 1
 
 
 def test_frames_in_a_folder_must_be_named(tmp_path: Path) -> None:
@@ -143,7 +265,7 @@ KILL = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from support import SCHEMA, coded, count_statistic, people
+from support import SCHEMA, coded, count_statistic, people, rewritten
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger
 import sfumato.privacy.release as release

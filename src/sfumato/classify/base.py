@@ -60,6 +60,8 @@ class Classifier(ABC):
 
     name: ClassVar[str]
     model_class: ClassVar[type[ClassifierModel]]
+    arithmetic: ClassVar[str] = ""
+    """What a reader of the certificate must know about how gradients are computed."""
 
     target: str | None = None
     rate: float = 0.1
@@ -119,16 +121,19 @@ class Classifier(ABC):
         ledger: Ledger | None = None,
         dataset: str | None = None,
         folder: Path | None = None,
+        pay_again: bool = False,
         progress: Progress = silent,
     ) -> ClassifierModel:
         """Train on private rows: a path, a frame, or arrays of images.
 
-        The whole training goes to the `ledger` under the name `dataset` before a row is read. It is
-        saved in `folder` now and then; fitting again with the same settings goes on from there.
+        All rows are read; then the whole training goes to the `ledger` under the name `dataset`
+        before the first step. It is saved in `folder` now and then; fitting again with the same
+        settings goes on from there. Where that folder holds another training, paying for a new
+        one needs `pay_again`.
         """
         curator = Curator.of(
             data, self.codec(schema), schema, budget,
-            ledger=ledger, dataset=dataset, folder=folder, progress=progress,
+            ledger=ledger, dataset=dataset, folder=folder, pay_again=pay_again, progress=progress,
         )  # fmt: skip
         return self.learn(curator, schema)
 

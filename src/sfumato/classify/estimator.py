@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -19,9 +21,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.classify.base import ClassifierModel
 from sfumato.classify.locally_linear import LocallyLinear
+from sfumato.images import label_texts
 from sfumato.privacy.budget import Budget, Guarantee, Relation
 from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Categorical, Column, Images, Numeric, Schema
+from sfumato.spelling import Spellings
 
 FROM_DATA = "from data"
 
@@ -114,6 +118,8 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def fit(self, X: Any, y: Any) -> LocallyLinearClassifier:
         """Train on rows X and labels y, within the budget."""
+        # A list is canonicalised label by label: an array of it would be of one type.
+        given = y if isinstance(y, list | tuple) else None
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_ = self._public_classes(y)
@@ -131,15 +137,17 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             seed=self.random_state,
         )
         budget = Budget(epsilon=self.epsilon, delta=self.delta, relation=Relation(self.relation))
-        self.model_: ClassifierModel = method.fit(
-            self._rows(X, _numbers(y, self.classes_)),
+        model = method.fit(
+            self._rows(X, _numbers(y if given is None else given, self.classes_)),
             self._schema(),
             budget,
             ledger=Ledger(self.ledger) if self.ledger else None,
             dataset=self.dataset,
         )
-        leaks = FROM_DATA in (self._text(self.classes), self._text(self.bounds))
-        self.guarantee_: Guarantee | None = None if leaks else self.model_.guarantee
+        # The mark goes wherever the model goes: into its file and onto its certificate.
+        guarantee = replace(model.guarantee, caveats=self._caveats)
+        self.model_: ClassifierModel = replace(model, guarantee=guarantee)
+        self.guarantee_: Guarantee | None = None if guarantee.caveats else guarantee
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -202,12 +210,22 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         columns = {f"x{index}": column for index, column in enumerate(X.T)}
         return pa.table({**columns, "label": labels})
 
+    @property
+    def _caveats(self) -> tuple[str, ...]:
+        """What was read from the private data."""
+        read = {"classes": self.classes, "bounds": self.bounds}
+        return tuple(
+            f"the {name} were read from the private data"
+            for name, value in read.items()
+            if self._text(value) == FROM_DATA
+        )
+
     @staticmethod
     def _text(value: Any) -> str | None:
         return value if isinstance(value, str) else None
 
 
-def _numbers(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Give the place of each label among the sorted classes; 0 for one that is not listed."""
-    places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
-    return np.where(classes[places] == labels, places, 0).astype(np.int64)
+def _numbers(labels: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Give the place of each label among the classes; 0 for one that is not listed."""
+    found = Spellings(classes.tolist()).find(pa.array(label_texts(labels), pa.string()))
+    return np.asarray(pc.fill_null(found, 0), np.int64)

@@ -1,11 +1,14 @@
 """Inputs: the public map from a row's point to the vector that linear maps see, and back.
 
 Each row's inputs follow from that row and the schema alone, and linearly up to a row's own scale,
-so that a weight on inputs can be shown as a weight on pixels or on a table's features.
+so that a weight on inputs can be shown as a weight on pixels or on a table's features. They are
+multiples of 2^-16, and the same bits wherever a row stands in a batch: sums over pixels are sums of
+whole numbers below 2^53, exact in any order, and everything else is done number by number.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +23,8 @@ from sfumato.generators.layout import ImageLayout, Layout, TableLayout
 from sfumato.schema import Value, canonical_text
 
 MISSING = "(missing)"
+
+INPUT_BITS = 16
 
 _CONTRAST = 10.0  # the length of every image, so that clipping treats all alike
 _SMALLEST = 1e-6
@@ -42,9 +47,14 @@ class Inputs(ABC):
     def names(self) -> tuple[str, ...]:
         """A name for each feature of a point; empty for pixels."""
 
+    @property
+    @abstractmethod
+    def reach(self) -> float:
+        """A bound on the length of any row's vector."""
+
     @abstractmethod
     def __call__(self, batch: Batch) -> Floats:
-        """Give the vectors of encoded rows."""
+        """Give the vectors of encoded rows, on the grid."""
 
     @abstractmethod
     def features(self, batch: Batch) -> Floats:
@@ -78,11 +88,15 @@ class TableInputs(Inputs):
                 categories += [f"{name} = {canonical_text(v)}" for v in cell_values(cells)]
         return (*numbers, *categories, *flags)
 
+    @property
+    def reach(self) -> float:
+        return math.sqrt(self.size)
+
     def __call__(self, batch: Batch) -> Floats:
         points = self.layout.from_batch(batch)
         points[:, : self.layout.size] *= 2
         points[:, : self.layout.size] -= 1
-        return points
+        return _on_grid(points)
 
     def features(self, batch: Batch) -> Floats:
         return self(batch)
@@ -111,11 +125,29 @@ class ImageInputs(Inputs):
     def names(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def reach(self) -> float:
+        return 1.1 * _CONTRAST  # the rounded cosines are orthonormal within much less than that
+
     def __call__(self, batch: Batch) -> Floats:
-        rows, columns = self._bases
-        images = self.features(batch).reshape(-1, *self.layout.codec.shape)
+        """Take cosines of whole pixels, then take off the mean and scale to the contrast.
+
+        With N pixels p, the squared length of p less its mean is (N Σp² - (Σp)²) / N.
+        """
+        shape = self.layout.codec.shape
+        pixels = np.rint(255 * np.clip(np.nan_to_num(batch.unit), 0, 1).astype(np.float64))
+        count, whole = pixels.shape[1], pixels.astype(np.int64)
+        total, squares = whole.sum(axis=1), (whole * whole).sum(axis=1)
+        lengths = np.sqrt((count * squares - total * total) / count)
+        scale = _CONTRAST / np.maximum(lengths, 255 * _SMALLEST)
+        (rows, columns), bits = self._bases, self._cosine_bits
+        rows, columns = np.rint(rows * 2.0**bits), np.rint(columns * 2.0**bits)
+        images = pixels.reshape(-1, *shape)
         kept = np.einsum("nhwc,ah,bw->nabc", images, rows, columns, optimize=True)
-        return np.asarray(kept, np.float32).reshape(len(images), self.size)
+        ones = np.multiply.outer(rows.sum(axis=1), columns.sum(axis=1))[..., None]
+        centred = kept - (total / count)[:, None, None, None] * ones
+        scaled = centred * (scale[:, None, None, None] * 2.0 ** (-2 * bits))
+        return _on_grid(scaled.reshape(len(images), self.size))
 
     def features(self, batch: Batch) -> Floats:
         centred = batch.unit - batch.unit.mean(axis=1, keepdims=True)
@@ -126,6 +158,12 @@ class ImageInputs(Inputs):
         rows, columns = self._bases
         grid = weights.reshape(*weights.shape[:-1], len(rows), len(columns), -1)
         return np.asarray(np.einsum("...abc,ah,bw->...hwc", grid, rows, columns, optimize=True))
+
+    @property
+    def _cosine_bits(self) -> int:
+        """How finely cosines are rounded: so that sums over all pixels stay below 2^52."""
+        height, width, _ = self.layout.codec.shape
+        return (52 - 8 - math.ceil(math.log2(height * width)) - 2) // 2
 
     @cached_property
     def _bases(self) -> tuple[Floats, Floats]:
@@ -144,6 +182,13 @@ def inputs_of(layout: Layout, frequencies: int) -> Inputs:
 def cell_values(cells: CategoryCells) -> tuple[Value, ...]:
     """Give what each cell of a category stands for."""
     return (*cells.values, *[OTHER] * cells.other, *[MISSING] * cells.nullable)
+
+
+def _on_grid(inputs: NDArray[Any]) -> Floats:
+    """Round to the grid; 24 bits hold whatever lies within 2^8."""
+    steps = np.rint(np.nan_to_num(inputs.astype(np.float64)) * 2.0**INPUT_BITS)
+    steps = np.clip(steps, -(2**24), 2**24)
+    return np.asarray(steps * 2.0**-INPUT_BITS, np.float32)
 
 
 def _cosines(size: int, frequencies: int) -> Floats:

@@ -1,4 +1,4 @@
-"""The bank of linear maps and its gradients in closed form.
+"""The bank of linear maps and its gradients in closed form, the same bits in any batch.
 
 With g_km = w_km'x + b_km, the maps' weights s_km = softmax_m(beta g_km) and f_k = sum_m s_km g_km,
 
@@ -6,13 +6,21 @@ With g_km = w_km'x + b_km, the maps' weights s_km = softmax_m(beta g_km) and f_k
 
 for the cross-entropy L of p = softmax(f). So a row's gradient is the outer product of its errors
 e_km = dL / dg_km and its inputs (x, 1), of squared norm sum_km e_km² (|x|² + 1). With a projection
-R_m, w_km = R_m' v_km, the gradient in v_km is e_km R_m x: norms need |R_m x|² only, which never
-changes, and the sum over rows is projected once. A private step costs about what a plain one does.
+R_m, the maps see R_m x in the place of x. A private step costs about what a plain one does.
+
+What one row adds must not depend on the rows beside it, not by a bit, or the sum would move by
+more than was paid for. So every sum here is one of whole multiples of a power of two that stays
+below 2^53 of them, which doubles hold exactly in any order; exponentials are looked up in a table
+of such multiples; and the rest is +, -, *, / and square roots number by number, which IEEE 754
+rounds correctly wherever a number stands. The errors of this arithmetic are some 1e-5 of a
+gradient, which any direction of descent can bear.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -20,15 +28,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sfumato.classify.inputs import Inputs
+from sfumato.classify.inputs import INPUT_BITS, Inputs
 from sfumato.classify.learner import ClassLearner
 from sfumato.codec import Batch
-from sfumato.privacy.dpsgd import Examples
-from sfumato.privacy.gradients import clip_factors
 
 _FIRST_SCALE = 0.01
-# Bounds what rounding can add to the norm of a projected row, relative to |R_m| |x|.
-_ROUNDING = 1e-5
+_CLIP_SLACK = 1e-9  # far more than the rounding of the few products behind a clipping factor
+_VALUE_BITS, _VALUE_REACH = 20, 2.0**12  # of maps' values and scores
+_SHARE_BITS = 20  # of maps' weights; times a value: 2^(12 + 20 + 20) at most
+_ERROR_BITS = 20  # of errors, in units of the clipping norm; times inputs: 2^-36
+_EXP_BITS, _EXP_STEPS, _EXP_REACH = 31, 1 << 12, 22
 
 
 class MapBank(nn.Module):
@@ -65,26 +74,17 @@ class MapBank(nn.Module):
         found = self.activations(inputs)
         return (self.shares(found) * found).sum(1)
 
-    def errors(self, inputs: Tensor, labels: Tensor) -> Tensor:
-        """Give the derivative of each row's loss in each map's value."""
-        found = self.activations(inputs)
-        shares = self.shares(found)
-        scores = (shares * found).sum(1, keepdim=True)
-        wrong = scores.softmax(dim=2)
-        wrong[torch.arange(len(labels)), 0, labels] -= 1
-        return wrong * shares * (1 + self.beta * (found - scores))
-
 
 class MapLearner(ClassLearner):
     """A bank in training."""
 
     module: MapBank
-    piece = 4096
 
     def __init__(
         self, inputs: Inputs, maps: int, beta: float, kept: int, seed: int, about: dict[str, Any]
     ) -> None:
         self.layout = inputs.layout
+        self.piece = 256 if kept else 2048
         self._inputs = inputs
         self._about = about
         # Torch's own generator is left alone: a seed here must not fix anything elsewhere.
@@ -100,32 +100,105 @@ class MapLearner(ClassLearner):
         """Give the inputs of the maps."""
         return self._inputs(batch)
 
-    def examples(self, batch: Batch) -> Examples:
-        """Give inputs, classes, and the squared norm of what each map sees, with its bias."""
-        inputs, labels = super().examples(batch)
-        return inputs, labels, self._squared_norms(torch.from_numpy(inputs)).numpy()
-
     def clipped_sum(self, examples: Sequence[Tensor], clip: float) -> list[Tensor]:
-        """Sum the clipped gradients, given in closed form above."""
-        inputs, labels, squared_norms = examples
+        """Sum the clipped gradients, given in closed form above: multiples of 2^-36, exactly."""
+        inputs, labels = examples
         with torch.no_grad():
-            errors = self.module.errors(inputs, labels)
-            by_map = errors.double().square().sum(2)
-            factors = clip_factors((by_map * squared_norms).sum(1), clip)
-            kept = factors > 0
-            errors = errors[kept] * factors[kept, None, None].float()
-            total = (errors.flatten(1).T @ inputs[kept]).reshape(*errors.shape[1:], -1)
+            seen = self._seen(inputs.double())
+            errors = _errors(self._values(seen), labels, self.module.beta)
+            errors = _clipped(errors, _squared_lengths(seen), clip)
             if len(self.module.projections):
-                total = torch.einsum("mkd,mpd->mkp", total, self.module.projections)
-            return [total, errors.sum(0)]
+                total = torch.einsum("nmk,mnd->mkd", errors, seen)
+            else:
+                flat = errors.flatten(1).T @ seen[0]
+                total = flat.reshape(*errors.shape[1:], -1)
+            return [total * 2.0**-_ERROR_BITS, errors.sum(0) * 2.0**-_ERROR_BITS]
 
-    def _squared_norms(self, inputs: Tensor) -> Tensor:
-        plain = inputs.double().square().sum(1, keepdim=True)
+    def _seen(self, inputs: Tensor) -> Tensor:
+        """Give what the maps see, by (map or one for all, row, input), on the grid of inputs."""
         if not len(self.module.projections):
-            return plain + 1
-        projected = [
-            (inputs @ projection.T).double().square().sum(1)
-            + plain[:, 0] * (_ROUNDING * projection.double().norm()).square()
-            for projection in self.module.projections
-        ]
-        return torch.stack(projected, dim=1) + 1
+            return inputs[None]
+        projections = _rounded(self.module.projections.double(), INPUT_BITS)
+        return _rounded(torch.einsum("nd,mpd->mnp", inputs, projections), INPUT_BITS)
+
+    def _values(self, seen: Tensor) -> Tensor:
+        """Give the value of each map, by (row, map, class).
+
+        The weights are rounded so that no product of norms, and so no partial sum, passes 2^52.
+        """
+        weights = _bounded(self.module.weights)
+        longest = float(weights.norm(dim=2).max()) * self._reach
+        bits = 52 - INPUT_BITS - math.ceil(math.log2(max(longest, 1e-30)))
+        weights = _rounded(weights, bits)
+        if len(self.module.projections):
+            values = torch.einsum("mnd,mkd->nmk", seen, weights)
+        else:
+            values = (seen[0] @ weights.flatten(0, 1).T).reshape(-1, *weights.shape[:2])
+        values += _bounded(self.module.biases)
+        return _rounded(values.clamp_(-_VALUE_REACH, _VALUE_REACH), _VALUE_BITS)
+
+    @property
+    def _reach(self) -> float:
+        """A bound on the length of what a map sees."""
+        reach = self._inputs.reach
+        if not len(self.module.projections):
+            return reach
+        longest = float(self.module.projections.double().flatten(1).norm(dim=1).max())
+        return reach * longest + math.sqrt(self.module.projections.shape[1])
+
+
+def _errors(values: Tensor, labels: Tensor, beta: float) -> Tensor:
+    """Give the derivative of each row's loss in each map's value, up to a common factor 2^20."""
+    shares = _shares(values, beta, dim=1).mul_(2.0**_SHARE_BITS).round_()
+    scores = (shares * values).sum(1, keepdim=True).mul_(2.0**-_SHARE_BITS)
+    scores = _rounded(scores, _VALUE_BITS)
+    wrong = _shares(scores, 1.0, dim=2)
+    wrong[torch.arange(len(labels)), 0, labels] -= 1
+    return (values - scores).mul_(beta).add_(1).mul_(shares).mul_(wrong)
+
+
+def _clipped(errors: Tensor, squared_lengths: Tensor, clip: float) -> Tensor:
+    """Scale each row's errors so that its gradient, errors times inputs, is no longer than `clip`.
+
+    `errors` come from `_errors`, `squared_lengths` are those of the inputs by (row, map or one for
+    all). What comes back is in whole steps of 2^-20 of `clip`, rounded towards zero, which only
+    shortens it. Errors are first brought to a largest entry of 2^bits, so that squares of whole
+    numbers add up exactly.
+    """
+    bits = min(_ERROR_BITS, (52 - math.ceil(math.log2(errors[0].numel()))) // 2)
+    largest = errors.abs().amax(dim=(1, 2)).clamp(min=1e-300)
+    steps = errors.mul_((2.0**bits / largest)[:, None, None]).round_()
+    squares = steps.square().sum(dim=2) * squared_lengths
+    # Number by number, in the order of the maps: a sum of what is not exact.
+    norms = reduce(torch.add, squares.unbind(dim=1)).sqrt()
+    most = (1 - _CLIP_SLACK) / norms.clamp(min=1e-300)
+    factors = torch.minimum(largest * (2.0 ** -(bits + _SHARE_BITS) / clip), most)
+    return steps.mul_((factors * 2.0**_ERROR_BITS)[:, None, None]).trunc_()
+
+
+def _squared_lengths(seen: Tensor) -> Tensor:
+    """Give the squared length of each row's inputs, with the one of the bias."""
+    return seen.square().sum(dim=2).T + 1
+
+
+def _shares(values: Tensor, beta: float, dim: int) -> Tensor:
+    """Give softmax(beta values): shares of exponentials, which are whole numbers from a table."""
+    below = values.amax(dim=dim, keepdim=True) - values
+    steps = below.mul_(beta * _EXP_STEPS).round_().clamp_(max=_EXP_REACH * _EXP_STEPS).long()
+    parts = torch.take(_exponentials(), steps)
+    return parts.div_(parts.sum(dim=dim, keepdim=True))
+
+
+@cache
+def _exponentials() -> Tensor:
+    steps = torch.arange(_EXP_REACH * _EXP_STEPS + 1, dtype=torch.float64)
+    return (2.0**_EXP_BITS * torch.exp(-steps / _EXP_STEPS)).round()
+
+
+def _bounded(weights: Tensor) -> Tensor:
+    """Give weights as doubles within reason, whatever noise has made of them."""
+    return torch.nan_to_num(weights.double()).clamp(-1e30, 1e30)
+
+
+def _rounded(values: Tensor, bits: int) -> Tensor:
+    return (values * 2.0**bits).round_().mul_(2.0**-bits)

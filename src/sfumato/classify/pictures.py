@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".json")
 MOST_BARS = 15
+MARK = "PRIVATE if the row is: this shows what one row of the given data says"
 COLOURS = "RdBu_r"
 FOR, AGAINST = "#b2182b", "#2166ac"
 
@@ -34,11 +35,13 @@ def write_explanation(path: Path, explanation: Explanation) -> None:
     """Write an explanation as a picture, or as data where the file ends in .json."""
     check_format(path)
     if path.suffix == ".json":
-        text = json.dumps(explanation.to_dict(), indent=1, ensure_ascii=False)
+        told = {"mark": MARK, **explanation.to_dict()}
+        text = json.dumps(told, indent=1, ensure_ascii=False)
         write_whole(path, (text + "\n").encode())
         return
-    bars = bool(explanation.names)
-    write_figure(path, feature_bars(explanation) if bars else image_maps(explanation))
+    figure = feature_bars(explanation) if explanation.names else image_maps(explanation)
+    figure.supxlabel(MARK, fontsize=7, color=FOR)
+    write_figure(path, figure)
 
 
 def image_maps(explanation: Explanation) -> Figure:
@@ -66,7 +69,9 @@ def map_bank(maps: NDArray[np.floating[Any]], classes: tuple[Value, ...], most: 
             _draw_map(axis, weights)
             axis.set_xticks([])
             axis.set_yticks([])
-        row[0].set_ylabel(canonical_text(name), rotation=0, ha="right", va="center", fontsize=9)
+        row[0].set_ylabel(
+            _plain(canonical_text(name)), rotation=0, ha="right", va="center", fontsize=9
+        )
     return figure
 
 
@@ -78,7 +83,7 @@ def feature_bars(explanation: Explanation) -> Figure:
     axis = figure.subplots()
     places = np.arange(len(order))[::-1]
     axis.barh(places, added[order], color=[FOR if a > 0 else AGAINST for a in added[order]])
-    axis.set_yticks(places, [explanation.names[i] for i in order], fontsize=8)
+    axis.set_yticks(places, [_plain(explanation.names[i]) for i in order], fontsize=8)
     axis.axvline(0, color="black", linewidth=0.8)
     shares = ", ".join(f"map {m.index} {m.share:.0%}" for m in explanation.maps)
     axis.set_title(f"{_verdict(explanation)}; {shares}", fontsize=10)
@@ -96,7 +101,12 @@ def write_figure(path: Path, figure: Figure) -> None:
 
 def _verdict(explanation: Explanation) -> str:
     chance = explanation.probabilities[explanation.prediction]
-    return f"{canonical_text(explanation.prediction)} ({chance:.0%})"
+    return f"{_plain(canonical_text(explanation.prediction))} ({chance:.0%})"
+
+
+def _plain(text: str) -> str:
+    """Keep matplotlib from reading a dollar sign as mathematics."""
+    return text.replace("$", r"\$")
 
 
 def _figure(width: float, height: float) -> Figure:

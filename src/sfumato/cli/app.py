@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import typer
 
 from sfumato.cli import classify, evaluation, ledger, schema, synthesis
-from sfumato.errors import SfumatoError
+from sfumato.errors import PrivateWarning, SfumatoError
 
 app = typer.Typer(
     name="sfumato",
@@ -31,7 +32,9 @@ app.add_typer(ledger.app, name="ledger")
 def main() -> None:
     """Run a command; whatever goes wrong ends in one line and exit code 2."""
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _show
+            app()
     except SfumatoError as error:
         _fail(str(error))
     except SystemExit as stop:
@@ -42,6 +45,12 @@ def main() -> None:
         _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
     except MemoryError:
         _fail("there is not enough memory for this")
+
+
+def _show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Show the owner what concerns private rows; other warnings are no use to them."""
+    if issubclass(category, PrivateWarning):
+        print(f"sfumato: {message}", file=sys.stderr)
 
 
 def _fail(message: str) -> None:

@@ -8,7 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from sfumato.cli.ledger import Delta, LedgerFile, Neighbours, Unit, open_ledger
-from sfumato.cli.synthesis import Dataset, Epsilon, Input, Quiet, Releases, SchemaFile, Seed, Target
+from sfumato.cli.synthesis import (
+    Dataset,
+    Epsilon,
+    Input,
+    PayAgain,
+    Quiet,
+    Releases,
+    SchemaFile,
+    Seed,
+    Target,
+)
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Budget, Relation
 
@@ -40,6 +50,7 @@ def train(
     ledger: LedgerFile = None,
     report: Report = None,
     releases: Releases = None,
+    pay_again: PayAgain = False,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="A setting: maps, beta, rate, epochs, clip, …, as key=value."),
@@ -50,7 +61,6 @@ def train(
     from sfumato.classify.locally_linear import LocallyLinear
     from sfumato.cli.console import progress_display, stderr
     from sfumato.cli.synthesis import pairs
-    from sfumato.rows import encoded_rows
     from sfumato.schema import Schema
     from sfumato.synthesis import made
 
@@ -59,11 +69,7 @@ def train(
     if target is not None:
         chosen["target"] = target
     method = made(LocallyLinear, chosen)
-    rows = encoded_rows(data, method.codec(public))
-    method.learner(method.layout(public))  # what is missing is said before anything is spent
-    # For the owner's eyes, before anything is spent; a library call says nothing about it.
-    if next((batch for batch in rows if len(batch)), None) is None:
-        raise SfumatoError(f"{data} has no rows")
+    method.learner(method.layout(public))  # what is missing is said before a row is read
     budget = Budget(
         epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit
     )
@@ -75,6 +81,7 @@ def train(
             ledger=open_ledger(ledger),
             dataset=dataset,
             folder=releases or output.with_name(output.name + ".releases"),
+            pay_again=pay_again,
             progress=progress,
         )
     model.save(output)
@@ -119,7 +126,10 @@ def explain(
     output: Annotated[Path, typer.Option("--output", "-o", help="png, svg, or json for data.")],
     row: Annotated[int, typer.Option("--row", help="Which row, from 0 on.")] = 0,
 ) -> None:
-    """Show which linear maps decided about one row, and what they look for."""
+    """Show which linear maps decided about one row, and what they look for.
+
+    The picture shows what that row says, so it is as private as the row.
+    """
     from sfumato.classify.base import load_classifier
     from sfumato.classify.locally_linear import LocallyLinearModel
     from sfumato.classify.pictures import check_format, write_explanation

@@ -70,6 +70,22 @@ def show(
             ]
         )
     print_table("Totals", ["data set", "neighbours", "epsilon", "delta", "limit"], totals)
+    changes = [change for change in book.limit_changes() if dataset in (None, change.dataset)]
+    if changes:
+        print_table(
+            "Limits, as they were set",
+            ["data set", "time", "epsilon", "delta", "neighbours"],
+            [
+                [
+                    change.dataset,
+                    change.time,
+                    f"{change.budget.epsilon:g}",
+                    f"{change.budget.delta:g}",
+                    _terms((change.budget.relation, change.budget.max_rows_per_unit, change.unit)),
+                ]
+                for change in changes
+            ],
+        )
 
 
 @app.command()

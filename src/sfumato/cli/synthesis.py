@@ -39,6 +39,12 @@ Releases = Annotated[
     Path | None,
     typer.Option("--releases", help="Where paid-for releases are kept; by default beside OUTPUT."),
 ]
+PayAgain = Annotated[
+    bool,
+    typer.Option(
+        "--pay-again", help="Pay although the releases folder answers another such question."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 ModelFile = Annotated[Path, typer.Argument(help="A model file that fit or synth saved.")]
 
@@ -102,6 +108,7 @@ def synth(
         Path | None, typer.Option("--report", help="Also write the certificate as a web page.")
     ] = None,
     releases: Releases = None,
+    pay_again: PayAgain = False,
     settings: Settings = None,
     quiet: Quiet = False,
 ) -> None:
@@ -109,7 +116,8 @@ def synth(
     fitted = _fit(
         data, schema, _budget(epsilon, delta, relation, rows_per_unit),
         target=target, method=method, settings=settings, seed=seed, dataset=dataset,
-        ledger=ledger, releases=releases or _beside(output), quiet=quiet, check=output,
+        ledger=ledger, releases=releases or _beside(output), pay_again=pay_again, quiet=quiet,
+        check=output,
     )  # fmt: skip
     if model:
         fitted.save(model)
@@ -140,6 +148,7 @@ def fit(
     dataset: Dataset = None,
     ledger: LedgerFile = None,
     releases: Releases = None,
+    pay_again: PayAgain = False,
     settings: Settings = None,
     quiet: Quiet = False,
 ) -> None:
@@ -147,7 +156,7 @@ def fit(
     fitted = _fit(
         data, schema, _budget(epsilon, delta, relation, rows_per_unit),
         target=target, method=method, settings=settings, seed=seed, dataset=dataset,
-        ledger=ledger, releases=releases or _beside(output), quiet=quiet,
+        ledger=ledger, releases=releases or _beside(output), pay_again=pay_again, quiet=quiet,
     )  # fmt: skip
     fitted.save(output)
     if not quiet:
@@ -218,11 +227,11 @@ def _fit(
     dataset: str | None,
     ledger: Path | None,
     releases: Path,
+    pay_again: bool,
     quiet: bool,
     check: Path | None = None,
 ) -> Any:
     from sfumato.cli.console import progress_display
-    from sfumato.rows import encoded_rows
     from sfumato.schema import Schema
     from sfumato.writing import check_output
 
@@ -230,12 +239,6 @@ def _fit(
     if check:
         check_output(check, public, data)
     chosen = _method(public, method, target, settings, seed)
-    # For the owner's eyes, before anything is spent; a library call says nothing about it.
-    if (
-        next((batch for batch in encoded_rows(data, chosen.codec(public)) if len(batch)), None)
-        is None
-    ):
-        raise SfumatoError(f"{data} has no rows")
     with progress_display(quiet) as progress:
         return chosen.fit(
             data,
@@ -244,6 +247,7 @@ def _fit(
             ledger=open_ledger(ledger),
             dataset=dataset,
             folder=releases,
+            pay_again=pay_again,
             progress=progress,
         )
 

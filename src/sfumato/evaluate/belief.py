@@ -22,7 +22,8 @@ def belief_bounds(epsilon: float, priors: tuple[float, ...] = PRIORS) -> tuple[B
     """Bound the attacker's belief by Bayes' rule: the odds change by at most e^epsilon either way.
 
     For even odds the upper bound is 1 / (1 + e^-epsilon) (Harder 2024, sec. 1.1.5, after Triastcyn
-    and Faltings 2019). It is the bound of pure DP; delta bounds the chance that it fails.
+    and Faltings 2019). It is the bound of pure DP: with a delta there are outcomes, of a chance of
+    some times delta, at which the odds change by more.
 
     >>> [round(b.at_most, 3) for b in belief_bounds(1.0, (0.5,))]
     [0.731]

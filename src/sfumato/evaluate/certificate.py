@@ -43,6 +43,7 @@ class Certificate:
     guarantee: Guarantee
     strength: str
     beliefs: tuple[Belief, ...]
+    content: tuple[Belief, ...]
     rows: int
     declared: tuple[dict[str, str], ...]
     columns: tuple[Histogram, ...]
@@ -62,6 +63,7 @@ class Certificate:
             guarantee=model.guarantee,
             strength=strength(model.guarantee.epsilon),
             beliefs=belief_bounds(model.guarantee.epsilon),
+            content=belief_bounds(model.guarantee.content_epsilon),
             rows=model.rows,
             declared=declared(model.schema),
             columns=look.columns,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.privacy.release import Release
+from sfumato.privacy.answers import Release
 
 DROWNED = 1.0
 FAINT = 3.0

@@ -51,6 +51,7 @@ def certificate_html(
         certificate=certificate,
         guarantee=certificate.guarantee,
         beliefs=certificate.beliefs,
+        content=certificate.content,
         strength=certificate.strength,
         most_columns=MOST_COLUMNS,
     )
@@ -67,7 +68,9 @@ def classifier_html(model: ClassifierModel, *, title: str = "Classifier certific
         guarantee=model.guarantee,
         declared=declared(model.schema),
         beliefs=belief_bounds(model.guarantee.epsilon),
+        content=belief_bounds(model.guarantee.content_epsilon),
         strength=strength(model.guarantee.epsilon),
+        arithmetic=model.method.arithmetic,
     )
 
 
@@ -93,6 +96,7 @@ def internal_html(
         evaluation=evaluation,
         guarantee=guarantee,
         beliefs=belief_bounds(guarantee.epsilon) if guarantee else (),
+        content=belief_bounds(guarantee.content_epsilon) if guarantee else (),
         strength=strength(guarantee.epsilon) if guarantee else "",
         measures=_measures(evaluation),
         chart_from=_chart_from(evaluation),

@@ -11,7 +11,7 @@ estimates, which are already released.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -46,6 +46,24 @@ class TableChoice:
     def tables(self) -> int:
         """The number of tables: the square of the sensitivity to adding or removing a row."""
         return len(self.pairs) + len(self.singles)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give plain arrays, to be stored."""
+        return {
+            "pairs": np.array(self.pairs, np.int64).reshape(-1, 2),
+            "singles": np.array(self.singles, np.int64),
+            **{f"groups/{column}": groups for column, groups in enumerate(self.groups)},
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> TableChoice:
+        """Read back what `arrays` gave."""
+        columns = sum(key.startswith("groups/") for key in arrays)
+        return cls(
+            tuple(arrays[f"groups/{column}"] for column in range(columns)),
+            tuple((a, b) for a, b in arrays["pairs"].tolist()),
+            tuple(arrays["singles"].tolist()),
+        )
 
 
 def choose_tables(

@@ -17,9 +17,10 @@ from safetensors.numpy import save
 from sfumato.codec import Codec
 from sfumato.errors import SfumatoError
 from sfumato.images import ImageCodec
+from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator, Release
+from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema, Value
 from sfumato.storage import write_whole
@@ -57,6 +58,8 @@ class Method(ABC):
 
     name: ClassVar[str]
     model_class: ClassVar[type[Model]]
+    free: ClassVar[frozenset[str]] = frozenset({"seed"})
+    """Settings that change nothing in what is asked, or only the layout that an answer keeps."""
 
     seed: int = 0
 
@@ -81,13 +84,17 @@ class Method(ABC):
         ledger: Ledger | None = None,
         dataset: str | None = None,
         folder: Path | None = None,
+        pay_again: bool = False,
         progress: Progress = silent,
     ) -> Model:
         """Fit to private rows: a path, a frame, or arrays of images.
 
-        Every spend goes to the `ledger` under the name `dataset` before a row is read. Releases
-        are saved in `folder`; fitting again with the same settings takes them up at no cost.
+        All rows are read once, to see that they can be; then every spend goes to the `ledger`
+        under the name `dataset` before anything is worked out from them. Releases are saved in
+        `folder`; fitting again takes them up at no cost. Where that folder holds the answers to
+        other questions (another budget, say), paying for new ones needs `pay_again`.
         """
+        settings = {key: value for key, value in asdict(self).items() if key not in self.free}
         curator = Curator.of(
             data,
             self.codec(schema),
@@ -95,7 +102,9 @@ class Method(ABC):
             budget,
             ledger=ledger,
             dataset=dataset,
+            asker={"method": self.name, "settings": settings},
             folder=folder,
+            pay_again=pay_again,
             progress=progress,
         )
         return self.learn(curator, schema, progress)

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -35,6 +36,7 @@ from sfumato.generators.layout import ImageLayout, Layout
 from sfumato.generators.spectrum import Spectrum
 from sfumato.methods.kernels import KernelMeans, Kernels
 from sfumato.methods.matched import COUNT_SHARE, Matched
+from sfumato.privacy.answers import Arrays
 from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.release import Curator, plan_spend
 
@@ -74,6 +76,7 @@ class Hp(Matched):
     """
 
     name: ClassVar[str] = "hp"
+    free: ClassVar[frozenset[str]] = frozenset({"seed", "steps", "network"})
     notes: ClassVar[tuple[str, ...]] = (
         "Where rows are few, products are made of fewer columns; where they are too few for any, "
         "the sum kernel gets the whole share.",
@@ -158,7 +161,8 @@ class Hp(Matched):
         few = bisect_right(ends, False, key=lambda end: not quiet(columns[:end]))
         draws = self._draws(columns[: max(self.degree, ends[few - 1])])
         targets: list[tuple[Embedding, Target]] = []
-        for name, groups in draws.items():
+        for name, drawn in draws.items():
+            groups = _groups_from(curator.layout(name, partial(_group_arrays, drawn)))
             products = curator.release(name, kernels.product_statistic(groups), product_share)
             targets.append(KernelMeans.meeting(kernels, counts, sums, groups, products))
         return targets
@@ -192,6 +196,16 @@ class Hp(Matched):
             groups = [tuple(sorted(part.tolist())) for part in np.array_split(order, parts)]
             draws["product kernel" if self.draws == 1 else f"product kernel {draw}"] = groups
         return draws
+
+
+def _group_arrays(groups: list[tuple[int, ...]]) -> dict[str, NDArray[np.int64]]:
+    sizes = np.array([len(group) for group in groups])
+    return {"sizes": sizes, "columns": np.array([column for group in groups for column in group])}
+
+
+def _groups_from(arrays: Arrays) -> list[tuple[int, ...]]:
+    parts = np.split(arrays["columns"], np.cumsum(arrays["sizes"])[:-1])
+    return [tuple(part.tolist()) for part in parts]
 
 
 def _length(columns: int, power: float) -> float:

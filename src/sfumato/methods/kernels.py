@@ -20,7 +20,7 @@ from sfumato.features.tabulated import LevelTable, ProductKernel, SumKernel
 from sfumato.generators.layout import Layout
 from sfumato.generators.spectrum import Spectrum
 from sfumato.methods.matched import with_nulls
-from sfumato.privacy.release import Release
+from sfumato.privacy.answers import Release
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -23,8 +23,9 @@ from sfumato.features.marginals import Counts
 from sfumato.generators.layout import ImageLayout, Layout, layout_of
 from sfumato.images import ImageCodec
 from sfumato.methods.base import Given, Method, Model, Plan
+from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Spend
-from sfumato.privacy.release import Curator, Release, plan_spend
+from sfumato.privacy.release import Curator, plan_spend
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema, canonical_text
 from sfumato.writing import ImageSet
@@ -57,6 +58,7 @@ class Matched(Method):
         The most steps to train.
     """
 
+    free: ClassVar[frozenset[str]] = frozenset({"seed", "steps"})
     notes: ClassVar[tuple[str, ...]] = ()
     """What a plan cannot know, in words."""
 

@@ -84,7 +84,10 @@ class Merf(Matched):
         # The noise of all classes meets in the loss: as if there were fewer rows.
         rows = counts.sum() / math.sqrt(layout.classes)
         features = self.features or best_features(rows, noise, MOST_FEATURES)
-        embedding = MeanEmbedding(layout, features, self.seed)
+        laid = curator.layout(
+            "mean embedding", lambda: {"features and seed": np.array([features, self.seed])}
+        )
+        embedding = MeanEmbedding(layout, *laid["features and seed"].tolist())
         release = curator.release("mean embedding", embedding.statistic, 1 - COUNT_SHARE)
         target = Target.of(
             release.values.reshape(layout.classes, -1) / _GRID,

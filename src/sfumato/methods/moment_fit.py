@@ -116,13 +116,16 @@ class MomentFit:
         means = math.sqrt(2) * found.sums[0] / rows
         noise = np.full(frequencies.count, (math.sqrt(2) * found.noise.sum_ / rows) ** 2)
         centre = shrunk_vector(means[:-1], noise)
-        self._variance = max(float(means[-1] - centre @ centre), 0.02) * radius**2
+        variance = max(float(means[-1] - centre @ centre), 0.02) * radius**2
         # Few images: fewer coefficients, so that the noise's eigenvalues stay below a tenth.
         basis = _basis(Sizes(self._codec.classes, frequencies.count))
         per_row = basis.noise(self._noise(basis, _BASIS)).square
         count = int(np.clip((0.1 * rows / per_row) ** 2 / 2, fewest, frequencies.count))
-        self._frequencies = LowFrequencies(self._codec.shape, count)
-        self._centre = radius * centre[:count]
+        laid = self._curator.layout(
+            "basis", lambda: {"centre": radius * centre[:count], "variance": np.array(variance)}
+        )
+        self._centre, self._variance = laid["centre"], float(laid["variance"])
+        self._frequencies = LowFrequencies(self._codec.shape, len(self._centre))
 
     def _learn_basis(self) -> None:
         """Class sizes and means, and the axes along which images vary most."""
@@ -145,12 +148,21 @@ class MomentFit:
         kept = int(np.clip((values > edge).sum(), min(low, count), most))
         values, axes = np.maximum(values[:kept], edge / 2), axes[:, :kept]
         scale = values**-_WHITENING
-        self._basis = Basis(self._frequencies, self._centre + bound * mean, axes, scale / bound)
-        self._coordinates = _exact_basis(self._basis)
         means = (found.sums / self._counts[:, None] - mean) @ (axes * scale)
         noise = (found.noise.sum_ / self._counts[:, None] * scale) ** 2
-        self._means = shrunk(means, noise) if classes > 1 else np.zeros_like(means)
-        self._spread = values * scale**2
+        laid = self._curator.layout(
+            "classes",
+            lambda: {
+                "centre": self._centre + bound * mean,
+                "axes": axes,
+                "scale": scale / bound,
+                "means": shrunk(means, noise) if classes > 1 else np.zeros_like(means),
+                "spread": values * scale**2,
+            },
+        )
+        self._basis = Basis(self._frequencies, laid["centre"], laid["axes"], laid["scale"])
+        self._coordinates = _exact_basis(self._basis)
+        self._means, self._spread = laid["means"], laid["spread"]
 
     def _learn_shapes(self) -> None:
         """An ellipsoid for each class, and for each group where a class has rows enough."""
@@ -168,13 +180,20 @@ class MomentFit:
         self._means = ellipses.means
         if grouped:
             model = ImageModel(self._basis, ellipses, self._counts)
-            drawn, self._codebook = self._laid_out(model, sizes)
-            labels = _assigned(self._codebook, drawn)
-            residuals = np.concatenate(drawn) - self._codebook.centres[labels]
-            bound = _BOUNDS[1] * math.sqrt(float((residuals**2).sum(axis=1).mean()))
-            targets = _second_moments(shortened(residuals, bound), labels, int(sizes.sum()))
-            ellipses = self._ellipses("groups", share, bound, None, targets)
+            laid = self._curator.layout("groups", lambda: self._groups(model, sizes))
+            self._codebook = Codebook(laid["centres"], tuple(sizes.tolist()))
+            bound = float(laid["bound"])
+            ellipses = self._ellipses("groups", share, bound, None, laid["targets"])
         self._ellipse = ellipses
+
+    def _groups(self, model: ImageModel, sizes: NDArray[np.int64]) -> dict[str, Floats]:
+        """Lay out groups: their centres, how long residuals are, and what shapes to expect."""
+        drawn, codebook = self._laid_out(model, sizes)
+        labels = _assigned(codebook, drawn)
+        residuals = np.concatenate(drawn) - codebook.centres[labels]
+        bound = _BOUNDS[1] * math.sqrt(float((residuals**2).sum(axis=1).mean()))
+        targets = _second_moments(shortened(residuals, bound), labels, int(sizes.sum()))
+        return {"centres": codebook.centres, "bound": np.array(bound), "targets": targets}
 
     def _ellipses(
         self,
@@ -213,8 +232,11 @@ class MomentFit:
     def _learn_radii(self) -> None:
         """How the radius of each ellipsoid varies: heavy tails, which shapes do not tell."""
         e = self._ellipse
-        inverse: Floats = np.linalg.inv(e.roots).astype(np.float64)
-        vectors = LogRadius(Residuals(self._coordinates, self._codebook, 1.0), e.means, inverse)
+        laid = self._curator.layout(
+            "radius", lambda: {"means": e.means, "inverse": np.linalg.inv(e.roots)}
+        )
+        residuals = Residuals(self._coordinates, self._codebook, 1.0)
+        vectors = LogRadius(residuals, laid["means"], laid["inverse"])
         found = self._release("radius", _radius(vectors), _RADIUS)
         sums = math.sqrt(2) * found.sums
         pooled = sums.sum(axis=0) / e.counts.sum()
@@ -233,18 +255,9 @@ class MomentFit:
         per_row = trial.noise(self._noise(trial, _CELL)).sum_
         most = min(_MOST_CELLS, max(1, _MOST_CELLS_IN_ALL // classes))
         sizes = np.clip(self._counts / (_ROWS_PER_CELL * per_row), 1, most).astype(int)
-        drawn, codebook = self._laid_out(model, sizes)
-        labels = _assigned(codebook, drawn)
-        residuals = np.concatenate(drawn) - codebook.centres[labels]
-        bound = _BOUNDS[2] * math.sqrt(float((residuals**2).sum(axis=1).mean()))
-        cells = len(codebook.centres)
-        hits = np.bincount(labels, minlength=cells)
-        expected = hits * np.repeat(self._counts / [len(z) for z in drawn], sizes)
-        inside = shortened(residuals, bound)
-        expected_means = np.zeros((cells, inside.shape[1]))
-        np.add.at(expected_means, labels, inside)
-        expected_means /= np.maximum(hits, 1)[:, None]
-
+        laid = self._curator.layout("cells", lambda: self._cells(model, sizes))
+        codebook, bound = Codebook(laid["centres"], tuple(sizes.tolist())), float(laid["bound"])
+        expected, expected_means = laid["expected"], laid["expected_means"]
         vectors = Residuals(self._coordinates, codebook, bound)
         found = self._release("cells", _cell(vectors, budget), _CELL)
         base = np.maximum(expected, 1.0)
@@ -259,6 +272,25 @@ class MomentFit:
             self._counts,
             Cells(codebook, counts / np.maximum(expected, 1e-9), shifts),
         )
+
+    def _cells(self, model: ImageModel, sizes: NDArray[np.int64]) -> dict[str, Floats]:
+        """Lay out cells: their centres, how long residuals are, and what to expect in each."""
+        drawn, codebook = self._laid_out(model, sizes)
+        labels = _assigned(codebook, drawn)
+        residuals = np.concatenate(drawn) - codebook.centres[labels]
+        bound = _BOUNDS[2] * math.sqrt(float((residuals**2).sum(axis=1).mean()))
+        cells = len(codebook.centres)
+        hits = np.bincount(labels, minlength=cells)
+        expected = hits * np.repeat(self._counts / [len(z) for z in drawn], sizes)
+        inside = shortened(residuals, bound)
+        means = np.zeros((cells, inside.shape[1]))
+        np.add.at(means, labels, inside)
+        return {
+            "centres": codebook.centres,
+            "bound": np.array(bound),
+            "expected": expected,
+            "expected_means": means / np.maximum(hits, 1)[:, None],
+        }
 
     def _laid_out(
         self, model: ImageModel, sizes: NDArray[np.int64]

@@ -38,11 +38,15 @@ def release_one_way(curator: Curator, codec: Codec) -> OneWay:
     """Count every column coarsely, then once more those whose mass sits in few coarse slots."""
     coarse = _release(curator, "one-way", _coarse_partitions(codec), COARSE_SHARE)
     rows = row_count(list(coarse.values()))
-    finer = {
-        column: partition
-        for column, cells in enumerate(codec.cells)
-        if (partition := refined_partition(coarse[column], cells.ordered, rows)) is not None
-    }
+    laid = curator.layout(
+        "one-way-refined",
+        lambda: {
+            str(column): partition
+            for column, cells in enumerate(codec.cells)
+            if (partition := refined_partition(coarse[column], cells.ordered, rows)) is not None
+        },
+    )
+    finer = {column: laid[str(column)] for column in range(len(codec.cells)) if str(column) in laid}
     refined: dict[int, NoisyHistogram] = {}
     if finer:
         share = REFINED_SHARE * len(finer) / len(_refinable(codec))

@@ -50,6 +50,7 @@ class Pairs(Method):
     """
 
     name: ClassVar[str] = "pairs"
+    free: ClassVar[frozenset[str]] = frozenset({"seed", "components", "restarts"})
 
     target: str | None = None
     components: int = 100
@@ -90,14 +91,14 @@ class Pairs(Method):
         codec = self.codec(schema)
         target = None if self.target is None else codec.index(self.target)
         one_way = release_one_way(curator, codec)
-        classes = None if target is None else _classes(codec, one_way, target)
         features = [i for i in range(len(codec.cells)) if i != target]
-        choice = choose_tables(
-            [one_way.mass[i] for i in features],
-            [codec.cells[i].ordered for i in features],
-            1 if classes is None else classes.size,
-            partial(counting_noise, budget=curator.budget, share=curator.left),
+        laid = curator.layout(
+            "pairs", lambda: self._laid_out(codec, one_way, features, curator.budget, curator.left)
         )
+        choice = TableChoice.from_arrays(laid)
+        classes = None
+        if target is not None:
+            classes = GroupedColumn(one_way.mass[target], laid["classes"])
         grouped = {
             i: GroupedColumn(one_way.mass[i], groups)
             for i, groups in zip(features, choice.groups, strict=True)
@@ -127,12 +128,27 @@ class Pairs(Method):
             row_count=one_way.rows,
         )
 
+    def _laid_out(
+        self, codec: Codec, one_way: OneWay, features: list[int], budget: Budget, share: float
+    ) -> dict[str, NDArray[Any]]:
+        """Choose classes of the target, groups of the other columns, and tables of them."""
+        classes = {}
+        if self.target is not None:
+            classes["classes"] = _classes(codec, one_way, codec.index(self.target))
+        choice = choose_tables(
+            [one_way.mass[i] for i in features],
+            [codec.cells[i].ordered for i in features],
+            int(classes["classes"].max()) + 1 if classes else 1,
+            partial(counting_noise, budget=budget, share=share),
+        )
+        return choice.arrays() | classes
 
-def _classes(codec: Codec, one_way: OneWay, target: int) -> GroupedColumn:
+
+def _classes(codec: Codec, one_way: OneWay, target: int) -> NDArray[np.int32]:
     mass, cells = one_way.mass[target], codec.cells[target]
     if isinstance(cells, CategoryCells):
-        return GroupedColumn(mass, group_classes(mass, len(cells.values), 3 * one_way.sigma))
-    return GroupedColumn(mass, group_cells(mass, cells.ordered, one_way.sigma, _TARGET_GROUPS))
+        return group_classes(mass, len(cells.values), 3 * one_way.sigma)
+    return group_cells(mass, cells.ordered, one_way.sigma, _TARGET_GROUPS)
 
 
 def _release_tables(

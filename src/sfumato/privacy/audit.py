@@ -1,33 +1,59 @@
 """Record and replay: does a method keep to its own bounds?
 
-Fit a method on a data set and record every release. Fit it again on a neighbour, but answer each
-request with the recorded values: since the method then sees the same answers, it must ask the same
-questions (number, dimension, noise), and the exact sums behind them may differ by no more than the
-sensitivity that was paid for. Whatever reaches the method past the curator, such as a bound or a
-row count read from the data, shows up as a different question.
+Fit a method on a data set and record every answer: releases, and the noisy gradients of trainings.
+Fit it again on a neighbour, but answer each request with the recorded values: since the method then
+sees the same answers, it must ask the same questions (number, dimension, noise), and the exact sums
+behind them may differ by no more than the sensitivity that was paid for. Whatever reaches the
+method past the curator, such as a bound or a row count read from the data, shows up as a different
+question. A training takes every row in every step here, so that each sum sees the rows that differ.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.codec import Batch
 from sfumato.features.base import Statistic
-from sfumato.privacy.budget import Budget, Spend
+from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
+from sfumato.privacy.randomness import SystemRandomness
 from sfumato.privacy.release import Curator
 from sfumato.schema import Schema
 
 if TYPE_CHECKING:
-    from sfumato.methods.base import Method
+    from sfumato.privacy.dpsgd import Learner, Schedule, State
 
-Question = tuple[Spend, str]
+Integers = NDArray[np.int64]
+
+
+class Learns(Protocol):
+    """A method or a classifier."""
+
+    def learn(self, curator: Curator, schema: Schema) -> Any:
+        """Ask the curator, and make a model of its answers."""
+
+
+class _EveryRow(SystemRandomness):
+    """Takes every row in every step, whatever the rate."""
+
+    def chosen(self, rows: int, rate: float) -> Integers:
+        return np.arange(rows)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """An exact sum, and how far a neighbour's may lie from it."""
+
+    name: str
+    exact: Integers
+    reach: float
 
 
 class _Tape(Curator):
@@ -39,7 +65,7 @@ class _Tape(Curator):
         budget: Budget,
         schema: Schema,
         sampler: Sampler,
-        answers: list[NDArray[np.int64]] | None = None,
+        recorded: list[Integers] | None = None,
     ) -> None:
         super().__init__(
             rows,
@@ -48,22 +74,44 @@ class _Tape(Curator):
             dataset="audit",
             schema=schema,
             sampler=sampler,
+            randomness=_EveryRow(),
         )
-        self.questions: list[Question] = []
-        self.sums: list[NDArray[np.int64]] = []
-        self._answers = answers
+        self.questions: list[str] = []
+        self.sums: list[_Sum] = []
+        self.answers: list[Integers] = []
+        self._recorded = recorded
 
-    def _noisy_sum(self, statistic: Statistic, spend: Spend) -> NDArray[np.int64]:
-        index = len(self.questions)
-        self.questions.append((spend, json.dumps(statistic.describe(), sort_keys=True)))
-        self.sums.append(self._exact_sum(statistic))
-        if self._answers is None:
-            return self.sums[-1] + self._sampler(statistic.dim, spend.sigma)
-        return self._answers[index]
+    def train(self, name: str, learner: Learner, schedule: Schedule) -> State:
+        self._ask(name, learner.describe(), asdict(schedule))
+        return super().train(name, learner, schedule)
+
+    def _noisy_sum(self, statistic: Statistic, spend: Spend) -> Integers:
+        self._ask(asdict(spend), statistic.describe())
+        exact = _Sum(spend.name, self._exact_sum(statistic), spend.sensitivity)
+        return self._answer(exact, lambda: self._sampler(statistic.dim, spend.sigma) + exact.exact)
+
+    def _noisy_gradient(self, total: Integers, spend: TrainingSpend) -> Integers:
+        self._ask(asdict(spend))
+        # A replaced row may point the other way: its sensitivity counts twice.
+        rows = 1 if self.budget.relation is Relation.ADD_REMOVE else 2
+        exact = _Sum(spend.name, total.copy(), rows * spend.sensitivity / spend.grid)
+        return self._answer(exact, lambda: super(_Tape, self)._noisy_gradient(total, spend))
+
+    def _ask(self, *question: Any) -> None:
+        self.questions.append(json.dumps(question, sort_keys=True))
+
+    def _answer(self, exact: _Sum, noisy: Callable[[], Integers]) -> Integers:
+        index = len(self.answers)
+        self.sums.append(exact)
+        self.answers.append(noisy() if self._recorded is None else self._recorded[index])
+        return self.answers[-1]
+
+    def _refuse_empty(self, rows: int) -> None:
+        """A neighbour may be empty."""
 
 
 def assert_replays(
-    method: Method,
+    method: Learns,
     rows: Iterable[Batch],
     neighbour: Iterable[Batch],
     schema: Schema,
@@ -73,13 +121,12 @@ def assert_replays(
     """Raise AssertionError unless the method passes record and replay on these neighbours."""
     first = _Tape(rows, budget, schema, sampler)
     method.learn(first, schema)
-    answers = [release.values for release in first.releases]
-    second = _Tape(neighbour, budget, schema, sampler, answers)
+    second = _Tape(neighbour, budget, schema, sampler, first.answers)
     method.learn(second, schema)
     assert first.questions == second.questions, "the questions depend on private rows"
     assert first.questions, "nothing was asked"
-    for (spend, _), left, right in zip(first.questions, first.sums, second.sums, strict=True):
-        moved = float(np.linalg.norm((left - right).astype(np.float64)))
-        assert moved <= spend.sensitivity * (1 + 1e-9), (
-            f"'{spend.name}' moved by {moved}, more than its sensitivity {spend.sensitivity}"
+    for left, right in zip(first.sums, second.sums, strict=True):
+        moved = float(np.linalg.norm((left.exact - right.exact).astype(np.float64)))
+        assert moved <= left.reach * (1 + 1e-9), (
+            f"'{left.name}' moved by {moved}, more than its sensitivity {left.reach}"
         )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 from sfumato.errors import SfumatoError, in_open_unit, positive
-from sfumato.privacy.zcdp import epsilon_of, rho_for
+from sfumato.privacy.zcdp import epsilon_of, gaussian_rho, rho_for
+
+GRADIENT_BITS = 22
+"""Sums of gradients are rounded to steps of 2^-22 of the clipping norm: far below any noise."""
 
 
 class Relation(StrEnum):
@@ -61,13 +64,24 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Spend:
-    """One release's cost: `rho`-zCDP for noise of scale `sigma` on a sum of this sensitivity."""
+    """One release's cost: noise of scale `sigma` on a sum of this sensitivity.
+
+    >>> round(Spend(name="counts", dim=4, sensitivity=1, sigma=2).rho, 6)
+    0.125
+    """
 
     name: str
     dim: int
     sensitivity: float
     sigma: float
-    rho: float
+
+    def __post_init__(self) -> None:
+        positive(sensitivity=self.sensitivity, sigma=self.sigma)
+
+    @property
+    def rho(self) -> float:
+        """What it costs in zCDP: derived, and never stored."""
+        return gaussian_rho(self.sensitivity, self.sigma)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +89,10 @@ class TrainingSpend:
     """The cost of training by noisy gradients (DP-SGD).
 
     Each of `steps` sums is over rows taken with probability `rate` each (Poisson sampling), of
-    gradients no longer than `clip`, with Gaussian noise of scale `noise_multiplier` · `clip`. The
-    whole is (`epsilon`, `delta`)-DP by its privacy loss distribution. It has no rho.
+    gradients no longer than `clip`, rounded to a grid, with Gaussian noise rounded to the same
+    grid. The noise has `noise_multiplier` times the scale of what one row can change, rounding
+    included: see `sensitivity`. The whole is (`epsilon`, `delta`)-DP by its privacy loss
+    distribution. It has no rho.
     """
 
     name: str
@@ -87,6 +103,39 @@ class TrainingSpend:
     steps: int
     epsilon: float
     delta: float
+
+    def __post_init__(self) -> None:
+        positive(clip=self.clip, noise_multiplier=self.noise_multiplier, steps=self.steps)
+        positive(rate=self.rate, epsilon=self.epsilon)
+        in_open_unit(delta=self.delta)
+
+    @property
+    def grid(self) -> float:
+        """The step of the grid that sums and noise are rounded to."""
+        return self.clip * 2.0**-GRADIENT_BITS
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one row can move a rounded sum: its own length, and one step per coordinate.
+
+        Rounding moves each of `dim` coordinates by at most half a step, before and after the row
+        is added: sqrt(dim) steps in all.
+        """
+        return self.clip + math.sqrt(self.dim) * self.grid
+
+    @property
+    def sigma(self) -> float:
+        """The scale of the noise on each sum."""
+        return self.noise_multiplier * self.sensitivity
+
+    def derived(self, relation: Relation) -> TrainingSpend:
+        """Give the same training with the epsilon that its noise, rate and steps amount to."""
+        from sfumato.privacy.sampled_gaussian import sampled_epsilon
+
+        epsilon = sampled_epsilon(
+            self.noise_multiplier, self.rate, self.steps, self.delta, relation
+        )
+        return replace(self, epsilon=epsilon)
 
 
 def composed_epsilon(
@@ -110,15 +159,24 @@ def composed_epsilon(
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """The promise that a model or a synthetic data set carries, with every spend behind it."""
+    """The promise that a model or a synthetic data set carries, with every spend behind it.
 
-    epsilon: float
+    Its epsilon is always worked out from the spends, also of a file that states one.
+
+    Parameters
+    ----------
+    caveats
+        What was read from private rows without being paid for: where there is any, nothing is
+        promised.
+    """
+
     delta: float
     relation: Relation
     max_rows_per_unit: int
     unit_column: str | None
     spends: tuple[Spend, ...]
     trainings: tuple[TrainingSpend, ...] = ()
+    caveats: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -130,7 +188,6 @@ class Guarantee:
     ) -> Guarantee:
         """Give the guarantee of these spends at the budget's delta."""
         return cls(
-            epsilon=composed_epsilon(spends, trainings, budget.delta),
             delta=budget.delta,
             relation=budget.relation,
             max_rows_per_unit=budget.max_rows_per_unit,
@@ -139,21 +196,55 @@ class Guarantee:
             trainings=trainings,
         )
 
+    @cached_property
+    def epsilon(self) -> float:
+        """What the spends amount to at `delta`."""
+        return composed_epsilon(self.spends, self.trainings, self.delta)
+
+    @cached_property
+    def content_epsilon(self) -> float:
+        """What protects what a unit's rows say, from someone who knows that they are there.
+
+        Where neighbours differ by presence, exchanging a unit's rows for others is two steps: one
+        out, one in. A sum moves twice as far, which costs four times its rho; a training is
+        accounted for anew, with replaced rows. Where neighbours differ by content, it is epsilon.
+        """
+        if self.relation is Relation.REPLACE_ONE:
+            return self.epsilon
+        spends = [replace(spend, sensitivity=2 * spend.sensitivity) for spend in self.spends]
+        trainings = [training.derived(Relation.REPLACE_ONE) for training in self.trainings]
+        return composed_epsilon(spends, trainings, self.delta)
+
     @property
     def rho(self) -> float:
         """The total zCDP cost of the releases."""
         return sum(spend.rho for spend in self.spends)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain values for JSON."""
-        return asdict(self) | {"relation": str(self.relation)}
+        """Give plain values for JSON; epsilon and rhos are for the reader and not read back."""
+        spends = [asdict(spend) | {"rho": spend.rho} for spend in self.spends]
+        return asdict(self) | {
+            "relation": str(self.relation),
+            "epsilon": self.epsilon,
+            "content_epsilon": self.content_epsilon,
+            "spends": spends,
+        }
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Guarantee:
-        """Read back what `to_dict` gave."""
-        read = {
-            "relation": Relation(record["relation"]),
-            "spends": tuple(Spend(**spend) for spend in record["spends"]),
-            "trainings": tuple(TrainingSpend(**each) for each in record.get("trainings", ())),
-        }
-        return cls(**record | read)
+        """Read back what `to_dict` gave; what can be derived is derived anew."""
+        relation = Relation(record["relation"])
+        in_open_unit(delta=record["delta"])
+        trainings = (TrainingSpend(**each) for each in record.get("trainings", ()))
+        return cls(
+            delta=record["delta"],
+            relation=relation,
+            max_rows_per_unit=record["max_rows_per_unit"],
+            unit_column=record["unit_column"],
+            spends=tuple(
+                Spend(**{key: value for key, value in spend.items() if key != "rho"})
+                for spend in record["spends"]
+            ),
+            trainings=tuple(training.derived(relation) for training in trainings),
+            caveats=tuple(record.get("caveats", ())),
+        )

@@ -2,9 +2,16 @@
 
 Contract of `noisy_steps`: in each step every row is taken with probability `rate`, independently
 of the others (Poisson sampling, never a shuffled batch); the gradients of the taken rows are
-clipped one by one and summed, in pieces that fit the memory; noise is added to the sum; and only
-that leaves. How many rows were taken, their losses and their gradients are seen by nobody. So the
-state after each step is a function of noisy sums, and a saved state is as public as the last one.
+clipped one by one and summed, in pieces that fit the memory; the sum is rounded to a public grid,
+noise on the same grid is added; and only that leaves. How many rows were taken, their losses and
+their gradients are seen by nobody. So the state after each step is a function of noisy sums, and a
+saved state is as public as the last one.
+
+The grid is what makes the noise hide the sum down to the last bit. Sum and noise in floating point
+would not: which doubles can come out depends on the sum (Mironov 2012). On the grid, a sum plus a
+rounded Gaussian is the rounded sum of both, so it is the Gaussian mechanism and a rounding after
+it, which reveals nothing more. Rounding the sum moves it by up to half a step per coordinate,
+which is paid for (`TrainingSpend.sensitivity`).
 
 A step is drawn once. After a crash, training goes on from the last state that was saved, with
 fresh randomness: the steps after it were seen by nobody, so it is as if they had never been made.
@@ -23,21 +30,28 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sfumato.codec import Batch
 from sfumato.errors import SfumatoError, positive
-from sfumato.privacy.budget import TrainingSpend
+from sfumato.privacy.budget import GRADIENT_BITS, TrainingSpend
 from sfumato.privacy.randomness import Randomness
 from sfumato.progress import Progress, silent
 
+MOST_ROWS = 1 << 26
+"""So many rows of one unit of length each can be summed in 64 bits."""
+
 _SAVES = 20
+_FINE_BITS = 36  # of the grid on which pieces are added up, in units of the clipping norm
 
 Examples = tuple[NDArray[Any], ...]
 """Arrays with one entry for each row, such as points and labels."""
 Arrays = dict[str, NDArray[Any]]
+Noisy = Callable[[NDArray[np.int64], TrainingSpend], NDArray[np.int64]]
+"""Adds noise to a sum of gradients, in whole steps of the grid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +105,12 @@ class Learner(ABC):
 
     @abstractmethod
     def clipped_sum(self, examples: Sequence[Tensor], clip: float) -> list[Tensor]:
-        """Sum the rows' gradients, each no longer than `clip`, in the order of the parameters."""
+        """Sum the rows' gradients, each clipped, in units of `clip`: each row adds at most 1.
+
+        In the order of the parameters and in double precision. A row's part should be a function
+        of that row alone, bit by bit, whichever rows stand beside it: a learner whose parts are
+        whole multiples of 2^-36 can be tested for that by equality.
+        """
 
     def optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """Make the optimiser; the learning rate is set at each step."""
@@ -123,23 +142,27 @@ def noisy_steps(
     spend: TrainingSpend,
     randomness: Randomness,
     *,
+    noisy: Noisy | None = None,
     start: State,
     save: Callable[[State], None],
     progress: Progress = silent,
 ) -> State:
-    """Make the steps that are left after `start`; `save` is called now and then, and at the end."""
+    """Make the steps that are left after `start`; `save` is called now and then, and at the end.
+
+    `noisy` adds the noise; without it, it is drawn from `randomness`.
+    """
     module = learner.module
     parameters = list(module.parameters())
     optimizer = learner.optimizer(parameters)
     _restore(module, optimizer, start.arrays)
     rows = [torch.from_numpy(array) for array in examples]
+    add_noise = noisy or (lambda total, spend: with_noise(total, spend, randomness))
     state = start
     every = max(1, schedule.steps // _SAVES)
     for step in range(state.step, schedule.steps):
         progress("training", step / schedule.steps)
-        sums = _noisy_sum(learner, rows, spend, randomness)
-        for parameter, total in zip(parameters, sums, strict=True):
-            parameter.grad = total / spend.clip
+        total = add_noise(_grid_sum(learner, rows, spend, randomness), spend)
+        _set_gradients(parameters, total * 2.0**-GRADIENT_BITS)
         for group in optimizer.param_groups:
             group["lr"] = schedule.learning_rate * (1 - step / schedule.steps)
         optimizer.step()
@@ -150,22 +173,38 @@ def noisy_steps(
     return state
 
 
-def _noisy_sum(
+def with_noise(
+    total: NDArray[np.int64], spend: TrainingSpend, randomness: Randomness
+) -> NDArray[np.int64]:
+    """Add rounded Gaussian noise to a sum, both in whole steps of the grid."""
+    noise = randomness.normal(len(total)) * (spend.sigma / spend.grid)
+    return total + np.rint(noise).astype(np.int64)
+
+
+def _grid_sum(
     learner: Learner, rows: Sequence[Tensor], spend: TrainingSpend, randomness: Randomness
-) -> list[Tensor]:
-    """Sum clipped gradients over a Poisson sample, and add the noise. An empty sample is one."""
-    sums = [torch.zeros_like(parameter) for parameter in learner.module.parameters()]
+) -> NDArray[np.int64]:
+    """Sum clipped gradients over a Poisson sample, in whole steps of the grid.
+
+    Pieces are added up as integers on a finer grid, so that how rows fall into pieces changes
+    nothing for a learner that is exact on it. An empty sample is one.
+    """
+    total = np.zeros(learner.dim, np.int64)
     chosen = torch.from_numpy(randomness.chosen(len(rows[0]) if rows else 0, spend.rate))
     for piece in torch.split(chosen, learner.piece) if len(chosen) else ():
-        clipped = learner.clipped_sum([array[piece] for array in rows], spend.clip)
-        for total, part in zip(sums, clipped, strict=True):
-            total += part
-    scale = spend.noise_multiplier * spend.clip
-    noise = torch.from_numpy(scale * randomness.normal(learner.dim)).float()
-    parts = torch.split(noise, [total.numel() for total in sums])
-    for total, part in zip(sums, parts, strict=True):
-        total += part.reshape(total.shape)
-    return sums
+        parts = learner.clipped_sum([array[piece] for array in rows], spend.clip)
+        flat = torch.cat([part.detach().double().flatten() for part in parts])
+        total += (flat * 2.0**_FINE_BITS).round().long().numpy()
+    coarser = _FINE_BITS - GRADIENT_BITS
+    rounded: NDArray[np.int64] = (total + (1 << (coarser - 1))) >> coarser
+    return rounded
+
+
+def _set_gradients(parameters: list[nn.Parameter], total: NDArray[np.floating[Any]]) -> None:
+    flat = torch.from_numpy(total)
+    parts = torch.split(flat, [parameter.numel() for parameter in parameters])
+    for parameter, part in zip(parameters, parts, strict=True):
+        parameter.grad = part.reshape(parameter.shape).to(parameter.dtype)
 
 
 def _arrays(module: nn.Module, optimizer: torch.optim.Optimizer) -> Arrays:
@@ -187,5 +226,8 @@ def _restore(module: nn.Module, optimizer: torch.optim.Optimizer, arrays: Arrays
         else:
             index, _, key = rest.partition("/")
             memory.setdefault(int(index), {})[key] = torch.tensor(array)
-    module.load_state_dict(weights)
-    optimizer.load_state_dict(optimizer.state_dict() | {"state": memory})
+    try:
+        module.load_state_dict(weights)
+        optimizer.load_state_dict(optimizer.state_dict() | {"state": memory})
+    except (RuntimeError, ValueError, KeyError):
+        raise SfumatoError("the saved training does not fit this learner") from None

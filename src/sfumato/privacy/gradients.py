@@ -40,16 +40,19 @@ def clip_factors(squared_norms: Tensor, clip: float) -> Tensor:
 
 
 def clipped_sum_of(gradients: Sequence[Tensor], clip: float) -> list[Tensor]:
-    """Sum gradients, given per row for each parameter, each row's whole clipped to `clip`."""
+    """Sum gradients, given per row for each parameter, each row's whole clipped to `clip`.
+
+    The sum is in units of `clip`.
+    """
     squares = torch.stack([_squares(gradient) for gradient in gradients]).sum(0)
-    factors = clip_factors(squares, clip)
+    factors = clip_factors(squares, clip) / clip
     return [_weighted_sum(factors, gradient) for gradient in gradients]
 
 
 def clipped_gradients(
     module: nn.Module, loss: Loss, x: Tensor, y: Tensor, clip: float
 ) -> list[Tensor]:
-    """Sum the rows' clipped gradients for each parameter of a module, by the quickest exact way.
+    """Sum the rows' clipped gradients for each parameter of a module, in units of `clip`.
 
     Each row's output must depend on that row alone: no batch normalisation.
     """
@@ -60,7 +63,7 @@ def clipped_gradients(
     if not all(_is_plain(layer) for layer in layers):
         return clipped_sum_of(per_example_gradients(module, loss, x, y), clip)
     parts = _layer_gradients(module, layers, loss, x, y)
-    factors = clip_factors(torch.stack([part.squares() for part in parts]).sum(0), clip)
+    factors = clip_factors(torch.stack([part.squares() for part in parts]).sum(0), clip) / clip
     return [total for part in parts for total in part.weighted_sums(factors)]
 
 
@@ -90,7 +93,7 @@ class _LinearGradients:
 
     def weighted_sums(self, factors: Tensor) -> list[Tensor]:
         kept = factors > 0
-        errors = self.errors[kept] * factors[kept, None].float()
+        errors = self.errors[kept] * factors[kept, None].to(self.errors.dtype)
         return [errors.T @ self.inputs[kept], *([errors.sum(0)] if self.bias else [])]
 
 
@@ -162,5 +165,5 @@ def _squares(gradient: Tensor) -> Tensor:
 
 def _weighted_sum(factors: Tensor, gradient: Tensor) -> Tensor:
     kept = factors > 0
-    total: Tensor = factors[kept].float() @ gradient[kept].flatten(1)
+    total: Tensor = factors[kept].to(gradient.dtype) @ gradient[kept].flatten(1)
     return total.reshape(gradient.shape[1:])

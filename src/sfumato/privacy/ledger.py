@@ -1,19 +1,26 @@
 """The ledger: every spend on every data set, over all runs, in one append-only SQLite file.
 
-Contract: when `record` returns, the spend is on disk. It is called before the first row is read,
-so a crash can lose a release but never a spend. Checking a limit and writing the spend are one
-immediate transaction, so processes that spend at once cannot pass the limit together.
+Contract: when `record` returns, the spend is on disk. It is called before anything is worked out
+from the rows that it pays for, so a crash can lose a release but never a spend. Checking a limit
+and writing the spend are one immediate transaction, so processes that spend at once cannot pass
+the limit together.
+
+With each spend the ledger keeps the digest of the question that it paid for, and of every answer
+that was saved. So a file among the releases that nobody paid for, or that was changed, copied or
+rolled back, is noticed. Limits are kept with their history. Who may write this file can change all
+of that: see docs/privacy.md.
 """
 
 from __future__ import annotations
 
-import math
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +32,35 @@ CREATE TABLE IF NOT EXISTS spends (
     id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, time TEXT NOT NULL,
     relation TEXT NOT NULL, max_rows_per_unit INTEGER NOT NULL, unit TEXT NOT NULL,
     name TEXT NOT NULL, dim INTEGER NOT NULL,
-    sensitivity REAL NOT NULL, sigma REAL NOT NULL, rho REAL NOT NULL,
-    rate REAL, steps INTEGER, epsilon REAL, delta REAL
+    sensitivity REAL NOT NULL, sigma REAL NOT NULL, rho REAL NOT NULL
 );
-CREATE TABLE IF NOT EXISTS limits (
-    dataset TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,
+CREATE TABLE IF NOT EXISTS answers (
+    id INTEGER PRIMARY KEY, spend INTEGER NOT NULL, step INTEGER NOT NULL, digest TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS limit_changes (
+    id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, time TEXT NOT NULL,
+    epsilon REAL NOT NULL, delta REAL NOT NULL,
     relation TEXT NOT NULL, max_rows_per_unit INTEGER NOT NULL, unit TEXT NOT NULL
 );
-CREATE TRIGGER IF NOT EXISTS spends_stay BEFORE DELETE ON spends
+CREATE TABLE IF NOT EXISTS identity (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+"""
+
+# REPLACE deletes without a delete trigger: so a number that is taken cannot be inserted, either.
+_TRIGGERS = """
+CREATE TRIGGER IF NOT EXISTS {table}_stay BEFORE DELETE ON {table}
     BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER IF NOT EXISTS spends_hold BEFORE UPDATE ON spends
+CREATE TRIGGER IF NOT EXISTS {table}_hold BEFORE UPDATE ON {table}
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER IF NOT EXISTS {table}_once BEFORE INSERT ON {table}
+    WHEN EXISTS (SELECT 1 FROM {table} WHERE id = NEW.id)
     BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 """
 
-# What a training has and a release has not; older files lack these columns.
-_TRAINING_COLUMNS = {"rate": "REAL", "steps": "INTEGER", "epsilon": "REAL", "delta": "REAL"}
+# What came later than the first ledgers: trainings, and the question that was paid for.
+_ADDED_COLUMNS = {
+    "rate": "REAL", "steps": "INTEGER", "epsilon": "REAL", "delta": "REAL",
+    "noise_multiplier": "REAL", "question": "TEXT",
+}  # fmt: skip
 
 Currency = tuple[Relation, int, str]
 """Relation, rows per unit, and what the unit is: spends in other terms cannot be added up."""
@@ -49,7 +70,7 @@ ROW = "row"
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One spend as the ledger holds it."""
+    """One spend as the ledger holds it, with its number there."""
 
     dataset: str
     time: str
@@ -57,6 +78,7 @@ class Entry:
     max_rows_per_unit: int
     unit: str
     spend: Spend | TrainingSpend
+    number: int
 
     @property
     def currency(self) -> Currency:
@@ -64,17 +86,27 @@ class Entry:
         return self.relation, self.max_rows_per_unit, self.unit
 
 
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """The most that may be spent on a data set, as it was set at one time."""
+
+    dataset: str
+    time: str
+    budget: Budget
+    unit: str
+
+
 class Ledger:
     """All that was ever spent, by data set.
 
     >>> ledger = Ledger(":memory:")
     >>> ledger.limit("patients", Budget(epsilon=1, delta=1e-6))
-    >>> spend = Spend(name="counts", dim=4, sensitivity=1, sigma=1, rho=0.5)
+    >>> spend = Spend(name="counts", dim=4, sensitivity=1, sigma=1)
     >>> ledger.record("patients", Budget(epsilon=5, delta=1e-6), spend)
     Traceback (most recent call last):
     ...
     sfumato.errors.SfumatoError: 'patients' has a limit of epsilon 1 at delta 1e-06; with 'counts' \
-it would reach 5.22: nothing was read
+it would reach 5.22: nothing was spent
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -82,10 +114,15 @@ it would reach 5.22: nothing was read
         try:
             if self.path != ":memory:":
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+                self._notice_loss(Path(self.path).exists())
             self._database = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             self._database.execute("PRAGMA synchronous = EXTRA")
             self._database.executescript(_TABLES)
-            self._add_training_columns()
+            self._bring_up_to_date()
+            for table in ("spends", "answers", "limit_changes", "identity"):
+                self._database.executescript(_TRIGGERS.format(table=table))
+            if self.path != ":memory:":
+                self._notice_exchange()
         except (sqlite3.Error, OSError) as error:
             raise SfumatoError(f"cannot use the ledger {self.path}: {error}") from None
 
@@ -96,83 +133,129 @@ it would reach 5.22: nothing was read
         return cls(os.environ.get("SFUMATO_LEDGER") or Path(data) / "sfumato" / "ledger.sqlite")
 
     def record(
-        self, dataset: str, budget: Budget, spend: Spend | TrainingSpend, unit: str = ROW
-    ) -> None:
+        self,
+        dataset: str,
+        budget: Budget,
+        spend: Spend | TrainingSpend,
+        unit: str = ROW,
+        question: str = "",
+    ) -> int:
         """Write a spend durably, or refuse it because it would pass the data set's limit.
 
-        `unit` is the column that names the unit of privacy, or that a unit is a row.
+        `unit` is the column that names the unit of privacy, or that a unit is a row; `question`
+        the digest of what is asked. The number of the entry is returned.
         """
-        costs = (spend.rho,) if isinstance(spend, Spend) else (spend.epsilon, spend.delta)
-        if not all(cost >= 0 and math.isfinite(cost) for cost in costs):
-            raise SfumatoError(f"'{spend.name}' has no finite cost")
         with self._transaction():
-            self._check_limit(dataset, budget, spend, unit)
-            self._database.execute(
-                "INSERT INTO spends VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    dataset,
-                    datetime.now(UTC).isoformat(timespec="seconds"),
-                    str(budget.relation),
-                    budget.max_rows_per_unit,
-                    unit,
-                    *_cells(spend),
-                ),
-            )
+            self.check_limit(dataset, budget, spend, unit)
+            row = {
+                "dataset": dataset,
+                "time": _now(),
+                "relation": str(budget.relation),
+                "max_rows_per_unit": budget.max_rows_per_unit,
+                "unit": unit,
+                "question": question,
+                **_cells(spend),
+            }
+            self._insert("spends", row)
+            (number,) = self._database.execute("SELECT last_insert_rowid()").fetchone()
+        return int(number)
+
+    def paid(self, dataset: str, question: str) -> Entry | None:
+        """Find the entry that last paid for a question about a data set."""
+        found = [e for e, asked in self._entries(dataset) if question and asked == question]
+        return found[-1] if found else None
+
+    def answered(
+        self, number: int, digest: str, *, step: int = 0, after: str | None = None
+    ) -> None:
+        """Note the digest of a saved answer to what entry `number` paid for.
+
+        A training's states follow one another: each names the one before it, so that two runs
+        cannot go on from the same state.
+        """
+        with self._transaction():
+            if self.last_answer(number) != after:
+                raise SfumatoError(
+                    "another run has gone on with this training meanwhile: its state is the one "
+                    "that counts"
+                )
+            self._insert("answers", {"spend": number, "step": step, "digest": digest})
+
+    def last_answer(self, number: int) -> str | None:
+        """Give the digest of the newest answer to what entry `number` paid for."""
+        found = self._database.execute(
+            "SELECT digest FROM answers WHERE spend = ? ORDER BY id DESC LIMIT 1", (number,)
+        ).fetchone()
+        return str(found[0]) if found else None
 
     def limit(self, dataset: str, budget: Budget, unit: str = ROW) -> None:
         """Set the most that may ever be spent on a data set, over all runs, in these terms."""
         with self._transaction():
-            self._database.execute(
-                "INSERT OR REPLACE INTO limits VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    dataset,
-                    budget.epsilon,
-                    budget.delta,
-                    str(budget.relation),
-                    budget.max_rows_per_unit,
-                    unit,
-                ),
+            self._insert(
+                "limit_changes",
+                {
+                    "dataset": dataset,
+                    "time": _now(),
+                    "epsilon": budget.epsilon,
+                    "delta": budget.delta,
+                    "relation": str(budget.relation),
+                    "max_rows_per_unit": budget.max_rows_per_unit,
+                    "unit": unit,
+                },
             )
 
     def limits(self) -> dict[str, tuple[Budget, str]]:
-        """Give the limit of each data set that has one, and its unit."""
-        rows = self._database.execute("SELECT * FROM limits ORDER BY dataset")
-        return {
-            dataset: (
-                Budget(
+        """Give the limit that holds for each data set that has one, and its unit."""
+        return {change.dataset: (change.budget, change.unit) for change in self.limit_changes()}
+
+    def limit_changes(self) -> list[Limit]:
+        """List all limits that were ever set, oldest first."""
+        rows = self._database.execute(
+            "SELECT dataset, time, epsilon, delta, relation, max_rows_per_unit, unit"
+            " FROM limit_changes ORDER BY id"
+        )
+        return [
+            Limit(
+                dataset=dataset,
+                time=time,
+                budget=Budget(
                     epsilon=epsilon,
                     delta=delta,
                     relation=Relation(relation),
                     max_rows_per_unit=max_rows_per_unit,
                 ),
-                unit,
+                unit=unit,
             )
-            for dataset, epsilon, delta, relation, max_rows_per_unit, unit in rows
-        }
+            for dataset, time, epsilon, delta, relation, max_rows_per_unit, unit in rows
+        ]
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """List the spends, oldest first."""
+        return [entry for entry, _ in self._entries(dataset)]
+
+    def _entries(self, dataset: str | None) -> Iterator[tuple[Entry, str]]:
+        """Give each spend with the digest of the question that it paid for."""
         rows = self._database.execute(
-            "SELECT dataset, time, relation, max_rows_per_unit, unit, name, dim, sensitivity,"
-            " sigma, rho, rate, steps, epsilon, delta FROM spends"
+            "SELECT id, question, dataset, time, relation, max_rows_per_unit, unit, name, dim,"
+            " sensitivity, sigma, noise_multiplier, rate, steps, epsilon, delta FROM spends"
             " WHERE ?1 IS NULL OR dataset = ?1 ORDER BY id",
             (dataset,),
         )
-        return [
-            Entry(
-                dataset=row[0],
-                time=row[1],
-                relation=Relation(row[2]),
-                max_rows_per_unit=row[3],
-                unit=row[4],
-                spend=_spend(row[5:]),
+        for number, question, name, time, relation, max_rows_per_unit, unit, *cells in rows:
+            entry = Entry(
+                dataset=name,
+                time=time,
+                relation=Relation(relation),
+                max_rows_per_unit=max_rows_per_unit,
+                unit=unit,
+                spend=_spend(cells),
+                number=number,
             )
-            for row in rows
-        ]
+            yield entry, question or ""
 
     def total_rho(self, dataset: str, currency: Currency) -> float:
         """Sum what releases of a data set cost in one currency."""
-        return math.fsum(spend.rho for spend in self._of(dataset, currency)[0])
+        return fsum(spend.rho for spend in self._of(dataset, currency)[0])
 
     def total_epsilon(self, dataset: str, currency: Currency, delta: float) -> float:
         """Give what was spent on a data set in one currency, as epsilon at this delta."""
@@ -180,7 +263,7 @@ it would reach 5.22: nothing was read
 
     def total_delta(self, dataset: str, currency: Currency) -> float:
         """Sum the deltas of the trainings on a data set."""
-        return math.fsum(training.delta for training in self._of(dataset, currency)[1])
+        return fsum(training.delta for training in self._of(dataset, currency)[1])
 
     def _of(self, dataset: str, currency: Currency) -> tuple[list[Spend], list[TrainingSpend]]:
         found = [e.spend for e in self.entries(dataset) if e.currency == currency]
@@ -189,9 +272,10 @@ it would reach 5.22: nothing was read
             [spend for spend in found if isinstance(spend, TrainingSpend)],
         )
 
-    def _check_limit(
-        self, dataset: str, budget: Budget, spend: Spend | TrainingSpend, unit: str
+    def check_limit(
+        self, dataset: str, budget: Budget, spend: Spend | TrainingSpend, unit: str = ROW
     ) -> None:
+        """Refuse a spend that would pass the data set's limit."""
         found = self.limits().get(dataset)
         if found is None:
             return
@@ -216,16 +300,55 @@ it would reach 5.22: nothing was read
         if reached > limit.epsilon * (1 + 1e-9):
             raise SfumatoError(
                 f"'{dataset}' has a limit of epsilon {limit.epsilon:g} at delta {limit.delta:g}; "
-                f"with '{spend.name}' it would reach {reached:.3g}: nothing was read"
+                f"with '{spend.name}' it would reach {reached:.3g}: nothing was spent"
             )
 
-    def _add_training_columns(self) -> None:
-        """Bring an older file up to date; a version that cannot read trainings can't write it."""
+    def _insert(self, table: str, row: dict[str, Any]) -> None:
+        places = ", ".join("?" for _ in row)
+        self._database.execute(
+            f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", tuple(row.values())
+        )
+
+    def _bring_up_to_date(self) -> None:
+        """Give an older file what it lacks; nothing in it is forgotten."""
         with self._transaction():
             present = {row[1] for row in self._database.execute("PRAGMA table_info(spends)")}
-            for name, kind in _TRAINING_COLUMNS.items():
+            for name, kind in _ADDED_COLUMNS.items():
                 if name not in present:
                     self._database.execute(f"ALTER TABLE spends ADD COLUMN {name} {kind}")
+            if self._database.execute("PRAGMA table_info(limits)").fetchall():
+                self._database.execute(
+                    "INSERT INTO limit_changes (dataset, time, epsilon, delta, relation,"
+                    " max_rows_per_unit, unit) SELECT dataset, 'before limits had a history',"
+                    " epsilon, delta, relation, max_rows_per_unit, unit FROM limits"
+                )
+                self._database.execute("DROP TABLE limits")
+
+    @property
+    def _mark(self) -> Path:
+        """A small file beside the ledger that tells that there was one, and which."""
+        return Path(self.path + ".id")
+
+    def _notice_loss(self, exists: bool) -> None:
+        if not exists and self._mark.exists():
+            raise SfumatoError(
+                f"the ledger {self.path} is gone: bring it back from a backup, for it knows what "
+                f"was spent. To begin anew all the same, delete {self._mark}"
+            )
+
+    def _notice_exchange(self) -> None:
+        with self._transaction():
+            found = self._database.execute("SELECT name FROM identity").fetchone()
+            name = found[0] if found else secrets.token_hex(8)
+            if not found:
+                self._insert("identity", {"name": name})
+        if not self._mark.exists():
+            self._mark.write_text(name)
+        elif self._mark.read_text() != name:
+            raise SfumatoError(
+                f"{self.path} is not the ledger that was there before: bring that one back, or "
+                f"delete {self._mark} to go on with this one"
+            )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -245,26 +368,37 @@ it would reach 5.22: nothing was read
             raise
 
 
-def _cells(spend: Spend | TrainingSpend) -> tuple[str | float | None, ...]:
-    """Give a row of the table, from the name on; a training's noise is that of one step."""
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _cells(spend: Spend | TrainingSpend) -> dict[str, str | float]:
+    """Give the part of a row that tells of the spend; a training's noise is that of one step."""
+    common: dict[str, str | float] = {"name": spend.name, "dim": spend.dim, "sigma": spend.sigma}
     if isinstance(spend, Spend):
-        parts = (spend.sensitivity, spend.sigma, spend.rho, None, None, None, None)
-        return spend.name, spend.dim, *parts
-    noise = spend.noise_multiplier * spend.clip
-    costs = (0.0, spend.rate, spend.steps, spend.epsilon, spend.delta)
-    return spend.name, spend.dim, spend.clip, noise, *costs
+        return {**common, "sensitivity": spend.sensitivity, "rho": spend.rho}
+    return {
+        **common,
+        "sensitivity": spend.clip,
+        "rho": 0.0,
+        "noise_multiplier": spend.noise_multiplier,
+        "rate": spend.rate,
+        "steps": spend.steps,
+        "epsilon": spend.epsilon,
+        "delta": spend.delta,
+    }
 
 
-def _spend(cells: tuple[Any, ...]) -> Spend | TrainingSpend:
-    """Read back what `_cells` gave."""
-    name, dim, sensitivity, sigma, rho, rate, steps, epsilon, delta = cells
+def _spend(cells: list[Any]) -> Spend | TrainingSpend:
+    """Read back what `_cells` gave; a rho is derived and not read."""
+    name, dim, sensitivity, sigma, multiplier, rate, steps, epsilon, delta = cells
     if epsilon is None:
-        return Spend(name=name, dim=dim, sensitivity=sensitivity, sigma=sigma, rho=rho)
+        return Spend(name=name, dim=dim, sensitivity=sensitivity, sigma=sigma)
     return TrainingSpend(
         name=name,
         dim=dim,
         clip=sensitivity,
-        noise_multiplier=sigma / sensitivity,
+        noise_multiplier=sigma / sensitivity if multiplier is None else multiplier,
         rate=rate,
         steps=steps,
         epsilon=epsilon,

@@ -1,44 +1,52 @@
 """The wall: the only place where a private value becomes a public one.
 
-Contract of `Curator.release`: the spend is durable before the first row is read; rows are summed
-in integers; exact noise is added; the release is on disk, whole, before it is returned. What
-comes back can be used again for ever at no cost, and a run that asks for the same release again
-gets the saved one instead of a second look at the rows.
+Contract of `Curator.release`: all rows are read once and found readable; then the spend is durable;
+then rows are summed in integers; exact noise is added; the release is on disk, whole, before it is
+returned. What comes back can be used again for ever at no cost, and a run that asks for the same
+release again gets the saved one instead of a second look at the rows.
 
-`Curator.train` is the other way: noisy gradients (`dpsgd.py`), paid for as a whole before the first
-row is read, saved now and then, and taken up where they were left.
+A question is the same if everything public that led to it is: the data's name and place, the
+schema, the budget, the method with those of its settings that determine what is asked, and the
+values that were released before. Where floating-point results go into a question (axes, cells),
+they are saved with the answer as its layout, and the next run takes them from there.
+
+`Curator.train` is the other way: noisy gradients (`dpsgd.py`), paid for as a whole, saved now and
+then, and taken up where they were left.
+
+What lies on disk is not believed: it must agree with the plan, and with the ledger, which keeps a
+digest of each question that it paid for and of each answer that was saved.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
-from hashlib import sha256
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 from sfumato.codec import Batch, Codec
-from sfumato.errors import SfumatoError
+from sfumato.errors import PrivateWarning, SfumatoError
 from sfumato.features.base import ENTRY_BITS, ROW_BITS, Statistic, unit_sensitivity
 from sfumato.images import ImageCodec
+from sfumato.privacy.answers import Arrays, Release, digest_of, load_training, training_bytes
 from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend, composed_epsilon
 from sfumato.privacy.ledger import ROW, Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
 from sfumato.privacy.randomness import Randomness, SystemRandomness
 from sfumato.privacy.sampled_gaussian import noise_multiplier_for, sampled_epsilon
-from sfumato.privacy.zcdp import gaussian_rho, gaussian_scale
+from sfumato.privacy.zcdp import gaussian_scale
 from sfumato.progress import Progress, silent
-from sfumato.rows import encoded_rows
+from sfumato.rows import encoded_rows, review
 from sfumato.schema import Schema
 from sfumato.sources import dataset_name
-from sfumato.storage import locked, reserved, write_whole
+from sfumato.storage import exchange, locked, next_of, reserved
 
 if TYPE_CHECKING:
     from sfumato.privacy.dpsgd import Examples, Learner, Schedule, State
@@ -47,44 +55,6 @@ if TYPE_CHECKING:
 _LARGEST_SIGMA = 2.0**55
 # What a training after releases takes of delta: their exchange of rho needs some of it, too.
 _TRAINING_DELTA = 0.9
-
-
-@dataclass(frozen=True, kw_only=True)
-class Release:
-    """A noisy integer sum, what it is a sum of, and what it cost."""
-
-    values: NDArray[np.int64]
-    statistic: dict[str, Any]
-    spend: Spend
-
-    @property
-    def name(self) -> str:
-        """The name under which the method asked for it."""
-        return self.spend.name
-
-    @property
-    def sigma(self) -> float:
-        """The scale of the noise on each value."""
-        return self.spend.sigma
-
-    def to_bytes(self) -> bytes:
-        """Give the content of its file."""
-        about = {"statistic": json.dumps(self.statistic), "spend": json.dumps(asdict(self.spend))}
-        return save({"values": self.values}, about)
-
-    @classmethod
-    def load(cls, path: Path) -> Release:
-        """Read a saved release."""
-        try:
-            with safe_open(path, "numpy") as file:
-                about = file.metadata()
-                return cls(
-                    values=file.get_tensor("values"),
-                    statistic=json.loads(about["statistic"]),
-                    spend=Spend(**json.loads(about["spend"])),
-                )
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise SfumatoError(f"cannot read the release {path}: {error}") from None
 
 
 def plan_spend(name: str, statistic: Statistic, budget: Budget, share: float) -> Spend:
@@ -98,8 +68,7 @@ def plan_spend(name: str, statistic: Statistic, budget: Budget, share: float) ->
         raise SfumatoError(
             f"'{name}' would need numbers beyond 64 bits: raise epsilon or lower its precision"
         )
-    rho = gaussian_rho(sensitivity, sigma)
-    return Spend(name=name, dim=statistic.dim, sensitivity=sensitivity, sigma=sigma, rho=rho)
+    return Spend(name=name, dim=statistic.dim, sensitivity=sensitivity, sigma=sigma)
 
 
 def plan_training(
@@ -134,7 +103,7 @@ class Curator:
     Parameters
     ----------
     rows
-        Encoded rows, iterated once per release.
+        Encoded rows, iterated once per release, and once before the first of them.
     budget
         What all releases of this curator together may cost.
     ledger, dataset
@@ -143,8 +112,13 @@ class Curator:
         The public description through which the rows were encoded.
     source
         Where the rows come from, so that no other source's releases are taken up.
+    asker
+        Who asks: the name of the method and those of its settings that determine its questions.
     folder
         Where releases are saved. Without one they live in memory only.
+    pay_again
+        Whether a question may be paid for although the folder holds another answer to a question
+        of the same name. Otherwise that is refused: it is rarely meant.
     """
 
     def __init__(
@@ -156,7 +130,9 @@ class Curator:
         dataset: str,
         schema: Schema,
         source: str = "",
+        asker: Mapping[str, Any] | None = None,
         folder: Path | None = None,
+        pay_again: bool = False,
         sampler: Sampler = discrete_gaussian,
         randomness: Randomness = SystemRandomness(),
         progress: Progress = silent,
@@ -164,12 +140,16 @@ class Curator:
         self.budget = budget
         self.releases: list[Release] = []
         self.trainings: list[TrainingSpend] = []
+        self.folder = folder
         self._rows = rows
+        self._reviewed = False
+        self._layout: Arrays = {}
         self._ledger = ledger
         self._dataset = dataset
         self._schema = schema
         self._source = source
-        self.folder = folder
+        self._asker = asker or {}
+        self._pay_again = pay_again
         self._sampler = sampler
         self._randomness = randomness
         self._progress = progress
@@ -184,21 +164,28 @@ class Curator:
         *,
         ledger: Ledger | None = None,
         dataset: str | None = None,
+        asker: Mapping[str, Any] | None = None,
         folder: Path | None = None,
+        pay_again: bool = False,
         progress: Progress = silent,
     ) -> Curator:
-        """Open private data: a path, a frame, or arrays of images. Reads no row."""
+        """Open private data: a path, a frame, or arrays of images. Reads no row.
+
+        Without a ledger, one is kept in the folder, or in memory where there is no folder.
+        """
         path = isinstance(data, str | Path)
         if folder and not path and dataset is None:
             raise SfumatoError("name the dataset: releases in a folder are found by its name")
         return cls(
             encoded_rows(data, codec, budget.max_rows_per_unit),
             budget,
-            ledger=ledger or Ledger(":memory:"),
+            ledger=ledger or Ledger(folder / "ledger.sqlite" if folder else ":memory:"),
             dataset=dataset or dataset_name(data),
             schema=schema,
             source=str(Path(data).resolve()) if path else "",
+            asker=asker,
             folder=folder,
+            pay_again=pay_again,
             progress=progress,
         )
 
@@ -216,32 +203,118 @@ class Curator:
             return 0.0
         return max(0.0, 1 - sum(release.spend.rho for release in self.releases) / self.budget.rho)
 
+    def layout(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
+        """Give the arrays by which the next question is laid out: the saved ones, if there are.
+
+        They are saved with the answer. What is computed must follow from earlier releases, the
+        schema and the settings.
+        """
+        path, _ = self._place(name)
+        saved = Release.load(path).layout if path and path.exists() else None
+        self._layout = compute() if saved is None else saved
+        return self._layout
+
     def release(self, name: str, statistic: Statistic, share: float) -> Release:
         """Spend a share of the budget on a noisy sum, or take it up again where it was saved."""
         spend = plan_spend(name, statistic, self.budget, share)
         spent = sum(release.spend.rho for release in self.releases)
         if self.trainings or spent + spend.rho > self.budget.rho * (1 + 1e-9):
             raise SfumatoError(f"'{name}' would cost more than what is left of the budget")
-        path = self._path(name, {"spend": asdict(spend), "statistic": statistic.describe()})
+        path, question = self._place(name)
         if path and path.exists():
             self._progress(f"taking up the saved release '{name}' ({path})", None)
-            release = Release.load(path)
+            release = self._saved_release(path, question, statistic, spend)
         else:
-            self._progress(f"releasing {name}", None)
-            release = self._new_release(path, statistic, spend)
+            release = self._new_release(path, question, statistic, spend)
+        self._layout = {}
         self.releases.append(release)
         return release
 
-    def _new_release(self, path: Path | None, statistic: Statistic, spend: Spend) -> Release:
-        # The room on disk is taken before the money is spent: a full disk costs nothing.
-        with reserved(path, 8 * statistic.dim) if path else nullcontext() as file:
-            unit = self._schema.unit_column or ROW
-            self._ledger.record(self._dataset, self.budget, spend, unit)
-            values = self._noisy_sum(statistic, spend)
-            release = Release(values=values, statistic=statistic.describe(), spend=spend)
-            if file:
-                file.write(release.to_bytes())
+    def _saved_release(
+        self, path: Path, question: str, statistic: Statistic, spend: Spend
+    ) -> Release:
+        """Read a release, and believe nothing in it that was not planned and paid for."""
+        release = Release.load(path)
+        described = json.loads(json.dumps(statistic.describe()))
+        if (release.spend, release.statistic) != (spend, described):
+            raise SfumatoError(
+                f"{path} does not answer the question that is asked now (it may be another "
+                "version's): name another folder for releases"
+            )
+        values = release.values
+        if values.shape != (statistic.dim,) or values.dtype != np.int64:
+            raise SfumatoError(f"{path} is damaged: it does not hold {statistic.dim} numbers")
+        number = self._paid(path, question, spend)
+        if self._ledger.last_answer(number) != digest_of(path.read_bytes()):
+            raise SfumatoError(
+                f"{path} is not what was saved when it was paid for: it was changed or exchanged"
+            )
         return release
+
+    def _paid(self, path: Path, question: str, spend: Spend | TrainingSpend) -> int:
+        """Give the number of the entry that paid for a saved answer."""
+        entry = self._ledger.paid(self._dataset, question)
+        if entry is None or entry.spend != spend:
+            raise SfumatoError(
+                f"{path} was not paid for in the ledger {self._ledger.path}: name the ledger that "
+                "paid for it, or move the file away and pay for a new answer"
+            )
+        return entry.number
+
+    def _new_release(
+        self, path: Path | None, question: str, statistic: Statistic, spend: Spend
+    ) -> Release:
+        self._may_pay(path, spend)
+        self._review()
+        self._progress(f"releasing {spend.name}", None)
+        # The room on disk is taken before the money is spent: a full disk costs nothing.
+        room = 8 * statistic.dim + sum(array.nbytes for array in self._layout.values())
+        with reserved(path, room) if path else nullcontext() as file:
+            number = self._pay(spend, question)
+            release = Release(
+                values=self._noisy_sum(statistic, spend),
+                statistic=statistic.describe(),
+                spend=spend,
+                layout=self._layout,
+            )
+            if file:
+                content = release.to_bytes()
+                file.write(content)
+                self._ledger.answered(number, digest_of(content))
+        return release
+
+    def _may_pay(self, path: Path | None, spend: Spend | TrainingSpend) -> None:
+        """Refuse before any row is read: what passes a limit, and what was answered already."""
+        unit = self._schema.unit_column or ROW
+        self._ledger.check_limit(self._dataset, self.budget, spend, unit)
+        if path is None or self._pay_again or not path.parent.is_dir():
+            return
+        name = re.compile(re.escape(spend.name) + r"-[0-9a-f]{16}\.safetensors")
+        if any(name.fullmatch(file.name) for file in path.parent.iterdir()):
+            raise SfumatoError(
+                f"{path.parent} holds an answer to '{spend.name}' already, but for other data, "
+                "another schema or budget, or other settings. To pay for this one as well, say so "
+                "(--pay-again); or name another output or folder for releases"
+            )
+
+    def _review(self) -> None:
+        """Read all rows once: what cannot be read, or is empty, is noticed before it costs."""
+        if self._reviewed:
+            return
+        self._progress("reading rows", None)
+        rows, notes = review(self._rows)
+        self._refuse_empty(rows)
+        for note in notes:
+            warnings.warn(note, PrivateWarning, stacklevel=2)
+        self._reviewed = True
+
+    def _refuse_empty(self, rows: int) -> None:
+        if rows == 0:
+            raise SfumatoError(f"{Path(self._source).name or 'the data set'} has no rows")
+
+    def _pay(self, spend: Spend | TrainingSpend, question: str) -> int:
+        unit = self._schema.unit_column or ROW
+        return self._ledger.record(self._dataset, self.budget, spend, unit, question)
 
     def _noisy_sum(self, statistic: Statistic, spend: Spend) -> NDArray[np.int64]:
         return self._exact_sum(statistic) + self._sampler(statistic.dim, spend.sigma)
@@ -259,94 +332,147 @@ class Curator:
     def train(self, name: str, learner: Learner, schedule: Schedule) -> State:
         """Spend all that is left of the budget on training, or go on where a training was left.
 
-        The whole training is paid for before the first row is read, and its first state is saved
-        before the first step: from there on, nothing is paid again. One process at a time holds
-        the saved state. What must not be done is to copy it and go on from both copies.
+        All rows are read, then the whole training is paid for, and its first state is saved before
+        the first step: from there on, nothing is paid again. One process at a time holds the saved
+        state, and the ledger knows which state is the newest: a copy or an older one is refused.
         """
-        epsilon, delta = _left_for_training(self.budget, self._spends, name)
+        _left_for_training(self.budget, self._spends, name)
         if self.trainings:
             raise SfumatoError(f"'{name}' would cost more than what is left of the budget")
-        path = self._path(
-            name,
-            {
-                "budget": [epsilon, delta],
-                "schedule": asdict(schedule),
-                "learner": learner.describe(),
-            },
-        )
+        about = {"schedule": asdict(schedule), "learner": learner.describe()}
+        path, question = self._place(name, about)
         with locked(path) if path else nullcontext():
             if path and path.exists():
                 self._progress(f"taking up the saved training '{name}' ({path})", None)
-                spend, start = _load_training(path)
+                number, spend, start = self._saved_training(path, question, learner, schedule)
+                self.trainings.append(spend)
+                if start.step == schedule.steps:
+                    return start
+                examples = self._examples(learner)
             else:
                 self._progress("working out the noise", None)
                 spend = plan_training(name, learner.dim, schedule, self.budget, self._spends)
-                start = self._new_training(path, learner, spend)
-            self.trainings.append(spend)
-            if start.step == schedule.steps:
-                return start
-            return self._go_on(path, learner, schedule, spend, start)
+                self._may_pay(path, spend)
+                examples = self._examples(learner)
+                number, start = self._new_training(path, question, learner, spend)
+                self.trainings.append(spend)
+            return self._go_on(path, number, learner, examples, schedule, start)
 
-    def _new_training(self, path: Path | None, learner: Learner, spend: TrainingSpend) -> State:
+    def _saved_training(
+        self, path: Path, question: str, learner: Learner, schedule: Schedule
+    ) -> tuple[int, TrainingSpend, State]:
+        """Read a state, and believe nothing in it that was not planned, paid for and newest."""
+        spend, _ = load_training(path)
+        number = self._paid(path, question, spend)
+        newest = self._ledger.last_answer(number)
+        waiting = next_of(path)
+        if waiting.exists() and digest_of(waiting.read_bytes()) == newest:
+            waiting.replace(path)  # the crash came just before this
+        if digest_of(path.read_bytes()) != newest:
+            raise SfumatoError(
+                f"{path} is not the newest state of its training: it was copied, changed or "
+                "brought back, and going on from it would spend more than was paid for"
+            )
+        spend, state = load_training(path)
+        epsilon, delta = _left_for_training(self.budget, self._spends, spend.name)
+        planned = (learner.dim, schedule.clip, schedule.rate, schedule.steps, delta)
+        found = (spend.dim, spend.clip, spend.rate, spend.steps, spend.delta)
+        if planned != found or spend.derived(self.budget.relation).epsilon > epsilon * (1 + 1e-9):
+            raise SfumatoError(f"{path} is not the training that is planned now")
+        return number, spend, state
+
+    def _new_training(
+        self, path: Path | None, question: str, learner: Learner, spend: TrainingSpend
+    ) -> tuple[int, State]:
         from sfumato.privacy.dpsgd import first_state
 
         state = first_state(learner)
-        content = _training_bytes(spend, state)
+        content = training_bytes(spend, state)
         # Weights and the optimiser's memory: about three times the weights.
         with reserved(path, 3 * len(content)) if path else nullcontext() as file:
-            unit = self._schema.unit_column or ROW
-            self._ledger.record(self._dataset, self.budget, spend, unit)
+            number = self._pay(spend, question)
             if file:
                 file.write(content)
-        return state
+                self._ledger.answered(number, digest_of(content))
+        return number, state
 
     def _go_on(
         self,
         path: Path | None,
+        number: int,
         learner: Learner,
+        examples: Examples,
         schedule: Schedule,
-        spend: TrainingSpend,
         start: State,
     ) -> State:
         from sfumato.privacy.dpsgd import noisy_steps
 
+        spend = self.trainings[-1]
+        newest = self._ledger.last_answer(number)
+
         def save_state(state: State) -> None:
             if path:
-                write_whole(path, _training_bytes(spend, state))
+                content = training_bytes(spend, state)
+                exchange(path, content, lambda: agree(state.step, digest_of(content)))
 
-        self._progress("reading rows", None)
+        def agree(step: int, digest: str) -> None:
+            nonlocal newest
+            self._ledger.answered(number, digest, step=step, after=newest)
+            newest = digest
+
         return noisy_steps(
             learner,
-            self._examples(learner),
+            examples,
             schedule,
             spend,
             self._randomness,
+            noisy=self._noisy_gradient,
             start=start,
             save=save_state,
             progress=self._progress,
         )
 
+    def _noisy_gradient(self, total: NDArray[np.int64], spend: TrainingSpend) -> NDArray[np.int64]:
+        """Add noise to a sum of gradients, both in whole steps of the grid."""
+        from sfumato.privacy.dpsgd import with_noise
+
+        return with_noise(total, spend, self._randomness)
+
     def _examples(self, learner: Learner) -> Examples:
+        from sfumato.privacy.dpsgd import MOST_ROWS
+
+        self._progress("reading rows", None)
         parts = [learner.examples(batch) for batch in self._rows]
-        return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        examples = tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        self._refuse_empty(len(examples[0]) if examples else 0)
+        if len(examples[0]) > MOST_ROWS:
+            raise SfumatoError(f"a training takes at most {MOST_ROWS:,} rows")
+        return examples
 
     @property
     def _spends(self) -> tuple[Spend, ...]:
         return tuple(release.spend for release in self.releases)
 
-    def _path(self, name: str, question: dict[str, Any]) -> Path | None:
-        """Name an answer by everything public that determines it."""
+    def _place(self, name: str, about: Mapping[str, Any] | None = None) -> tuple[Path | None, str]:
+        """Give the file of the next question's answer, and the digest of everything that asks it.
+
+        Both without a folder: nothing is kept then, and nothing found.
+        """
         if self.folder is None:
-            return None
+            return None, ""
         identity = {
             "dataset": self._dataset,
             "source": self._source,
             "schema": self._schema.to_toml(),
-            "relation": str(self.budget.relation),
-            **question,
+            "budget": asdict(self.budget),
+            "asker": dict(self._asker),
+            "name": name,
+            "number": len(self.releases),
+            "earlier": digest_of(b"".join(r.values.tobytes() for r in self.releases)),
+            **(about or {}),
         }
-        digest = sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-        return self.folder / f"{name}-{digest}.safetensors"
+        question = digest_of(json.dumps(identity, sort_keys=True).encode())
+        return self.folder / f"{name}-{question[:16]}.safetensors", question
 
 
 def _left_for_training(budget: Budget, spends: tuple[Spend, ...], name: str) -> tuple[float, float]:
@@ -362,19 +488,3 @@ def _left_for_training(budget: Budget, spends: tuple[Spend, ...], name: str) -> 
     if epsilon <= 0:
         raise SfumatoError(f"'{name}' would cost more than what is left of the budget")
     return epsilon, delta
-
-
-def _training_bytes(spend: TrainingSpend, state: State) -> bytes:
-    return save(state.arrays, {"spend": json.dumps(asdict(spend)), "step": str(state.step)})
-
-
-def _load_training(path: Path) -> tuple[TrainingSpend, State]:
-    from sfumato.privacy.dpsgd import State
-
-    try:
-        with safe_open(path, "numpy") as file:
-            about = file.metadata()
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        return TrainingSpend(**json.loads(about["spend"])), State(int(about["step"]), arrays)
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise SfumatoError(f"cannot read the training {path}: {error}") from None

@@ -1,0 +1,102 @@
+"""Answers on disk: releases, and the states of trainings.
+
+What is read back is a claim, and no more: the curator compares it with what was planned and with
+what the ledger paid for before it is used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from sfumato.errors import SfumatoError
+from sfumato.privacy.budget import Spend, TrainingSpend
+
+if TYPE_CHECKING:
+    from sfumato.privacy.dpsgd import State
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A noisy integer sum, what it is a sum of, and what it cost.
+
+    `layout` holds the arrays by which the statistic was laid out (axes, cells), where it was made
+    from earlier releases: a later run takes them up instead of working them out again, in which
+    the last bits could differ.
+    """
+
+    values: NDArray[np.int64]
+    statistic: dict[str, Any]
+    spend: Spend
+    layout: Arrays = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name under which the method asked for it."""
+        return self.spend.name
+
+    @property
+    def sigma(self) -> float:
+        """The scale of the noise on each value."""
+        return self.spend.sigma
+
+    def to_bytes(self) -> bytes:
+        """Give the content of its file."""
+        about = {"statistic": json.dumps(self.statistic), "spend": json.dumps(asdict(self.spend))}
+        layout = {f"layout/{key}": np.array(a, order="C") for key, a in self.layout.items()}
+        return save({"values": self.values, **layout}, about)
+
+    @classmethod
+    def load(cls, path: Path) -> Release:
+        """Read a saved release."""
+        about, arrays = _read(path, "release")
+        try:
+            return cls(
+                values=arrays.pop("values"),
+                statistic=json.loads(about["statistic"]),
+                spend=Spend(**json.loads(about["spend"])),
+                layout={key.removeprefix("layout/"): array for key, array in arrays.items()},
+            )
+        except (SfumatoError, KeyError, TypeError, ValueError) as error:
+            raise SfumatoError(f"cannot read the release {path}: {error}") from None
+
+
+def training_bytes(spend: TrainingSpend, state: State) -> bytes:
+    """Give the content of the file of a training's state."""
+    return save(state.arrays, {"spend": json.dumps(asdict(spend)), "step": str(state.step)})
+
+
+def load_training(path: Path) -> tuple[TrainingSpend, State]:
+    """Read the saved state of a training."""
+    from sfumato.privacy.dpsgd import State
+
+    about, arrays = _read(path, "training")
+    try:
+        return TrainingSpend(**json.loads(about["spend"])), State(int(about["step"]), arrays)
+    except (SfumatoError, KeyError, TypeError, ValueError) as error:
+        raise SfumatoError(f"cannot read the training {path}: {error}") from None
+
+
+def digest_of(content: bytes) -> str:
+    """Name a content by its SHA-256."""
+    return sha256(content).hexdigest()
+
+
+def _read(path: Path, what: str) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    try:
+        with safe_open(path, "numpy") as file:
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            return file.metadata() or {}, arrays
+    except (SafetensorError, OSError, ValueError) as error:
+        raise SfumatoError(f"cannot read the {what} {path}: {error}") from None
