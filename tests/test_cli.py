@@ -16,6 +16,7 @@ import pytest
 
 from command_line import folder as folder
 from command_line import run
+from sfumato.errors import SfumatoError
 from sfumato.privacy.ledger import Ledger
 from support import SCHEMA, people
 
@@ -173,6 +174,59 @@ def test_a_table_without_rows_is_refused_before_anything_is_spent(
     code, _, err = run(capsys, *SYNTH)
     assert (code, err) == (2, "sfumato: people.csv has no rows\n")
     assert Ledger(own_ledger).entries() == []
+
+
+def test_categories_that_match_nothing_are_told_to_the_owner(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{20 + i % 50},10,ULM,wahr\n" for i in range(60))
+    (folder / "people.csv").write_text("age,pay,town,sick\n" + rows)
+    code, _, err = run(capsys, *SYNTH)
+    assert code == 0
+    assert "PRIVATE: column 'town': 0 of 60 values" in err
+    assert "PRIVATE: column 'sick': 0 of 60 values" in err
+    assert "age" not in err
+
+
+def test_another_budget_for_the_same_output_is_asked_about_first(
+    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, *SYNTH)[0] == 0
+    spent = len(Ledger(own_ledger).entries())
+    code, _, err = run(capsys, *SYNTH, "--delta", "1e-5")
+    assert code == 2
+    assert "--pay-again" in err
+    assert len(Ledger(own_ledger).entries()) == spent
+    assert run(capsys, *SYNTH, "--delta", "1e-5", "--pay-again")[0] == 0
+    assert len(Ledger(own_ledger).entries()) > spent
+
+
+def test_limits_are_shown_with_their_history(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for epsilon in ("1", "7"):
+        assert run(capsys, "ledger", "limit", "people", "--epsilon", epsilon)[0] == 0
+    _, out, _ = run(capsys, "ledger", "show")
+    assert "Limits, as they were set" in out
+
+
+def test_a_class_that_is_a_path_writes_nothing_outside_the_folder(
+    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sfumato.images import write_folder
+
+    np.savez(folder / "x.npz", x=np.zeros((20, 2, 2), np.uint8), y=np.array(["../up"] * 20))
+    for label in ("../../x", "/abs", "..", "a\\\\b"):
+        toml = f'[images]\nheight = 2\nwidth = 2\nclasses = ["{label}", "b"]\n'
+        (folder / "x.toml").write_text(toml)
+        command = ("synth", "x.npz", "-s", "x.toml", "-e", "1", "-q", "-o", "deep/out")
+        code, _, err = run(capsys, *command)
+        assert code == 2
+        assert "cannot name a folder" in err
+    assert Ledger(own_ledger).entries() == []
+    with pytest.raises(SfumatoError, match="cannot name a folder"):
+        write_folder(folder / "out", np.zeros((1, 2, 2, 1), np.uint8), ["../x"])
+    assert not (folder / "x").exists()
 
 
 def test_an_interrupted_run_says_how_to_go_on(

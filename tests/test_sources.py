@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +73,85 @@ def test_a_quote_that_swallows_rows_is_an_error(tmp_path: Path) -> None:
     )
     with pytest.raises(SfumatoError, match=r"line break|well-formed"):
         codes_of(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_quote_in_a_column_that_nobody_asked_for_is_an_error_too(
+    tmp_path: Path, end: str
+) -> None:
+    rows = ["1,2,Ulm,true,x"] * 1000
+    rows[9] = '1,2,Ulm,true,"open'
+    rows[-1] = '1,2,Ulm,true,"x"'
+    content = end.join(["age,pay,town,sick,note", *rows]) + end
+    (tmp_path / "a.csv").write_bytes(content.encode())
+    with pytest.raises(SfumatoError, match="line break"):
+        codes_of(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_bytes(content.replace('"open', "open").encode())
+    assert len(codes_of(tmp_path / "a.csv")) == 1000
+
+
+def test_a_damaged_file_is_a_clear_error(tmp_path: Path) -> None:
+    pa.csv.write_csv(people(3000), tmp_path / "a.csv")
+    zipped = gzip.compress((tmp_path / "a.csv").read_bytes())
+    (tmp_path / "a.csv.gz").write_bytes(zipped[: len(zipped) // 2])
+    with pytest.raises(SfumatoError, match=r"a\.csv\.gz"):
+        codes_of(tmp_path / "a.csv.gz")
+
+
+def test_labels_of_mixed_types_are_read_one_by_one() -> None:
+    codec = ImageCodec(Images(height=4, width=5, classes=(0, 2, "unknown")))
+    labels = [2.0] * 5 + ["unknown", np.int64(0)]
+    batch = next(iter(encoded_rows((PIXELS, labels), codec)))
+    assert batch.codes.ravel().tolist() == [1] * 5 + [2, 0]
+
+
+PRICES = Schema(columns={"price": Categorical(values=(2.5, 1.25), other=True)})
+
+
+def test_one_decimal_does_not_change_the_others() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"price": [Decimal("2.5")] * 5 + [Decimal("1.25"), None]})
+    assert codes_of(frame, PRICES).ravel().tolist() == [0] * 5 + [1, 2]
+    assert codes_of(pa.Table.from_pandas(frame), PRICES).ravel().tolist() == [0] * 5 + [1, 2]
+
+
+@pytest.mark.parametrize("odd", ["cheap", 3, datetime(2020, 1, 1), (1, 2)])
+def test_columns_of_mixed_objects_are_refused_with_advice(odd: object) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"price": pandas.Series([2.5] * 5 + [odd], dtype=object)})
+    with pytest.raises(SfumatoError, match=r"column 'price' .* astype\(str\)"):
+        codes_of(frame, PRICES)
+
+
+def test_a_null_does_not_merge_large_identifiers() -> None:
+    pandas = pytest.importorskip("pandas")
+    schema = Schema(columns={"who": Identifier(unit=True), "what": Categorical(values=("a", "b"))})
+    ids = [2**53, 2**53 + 1]
+    whole = pandas.DataFrame({"who": ids, "what": ["a", "b"]})
+    assert codes_of(whole, schema).ravel().tolist() == [0, 1]
+    with_null = pandas.DataFrame({"who": [*ids, None], "what": ["a", "b", "b"]})
+    with pytest.raises(SfumatoError, match="too large to be told apart"):
+        codes_of(with_null, schema)
+    assert codes_of(with_null.astype({"who": object}).assign(who=[*map(str, ids), None]), schema)[
+        :, 0
+    ].tolist() == [0, 1]
+
+
+def test_listed_numbers_beyond_floating_point_are_not_read_from_floats() -> None:
+    schema = Schema(columns={"code": Categorical(values=(2**53, 2**53 + 1))})
+    assert codes_of(pa.table({"code": [2**53 + 1, 2**53]}), schema).ravel().tolist() == [1, 0]
+    with pytest.raises(SfumatoError, match="column 'code': floating-point numbers cannot tell"):
+        codes_of(pa.table({"code": pa.array([2.0**53, None])}), schema)
+
+
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [("True", "False"), ("TRUE", "FALSE"), ("yes", "No"), ("T", "f"), ("1", "0"), ("1.0", "0.0")],
+)
+def test_booleans_are_read_in_their_usual_spellings(tmp_path: Path, true: str, false: str) -> None:
+    (tmp_path / "a.csv").write_text(f"sick\n{true}\n{false}\n{true}\n")
+    schema = Schema(columns={"sick": SCHEMA.columns["sick"]})
+    assert codes_of(tmp_path / "a.csv", schema).ravel().tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize(

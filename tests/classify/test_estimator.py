@@ -12,8 +12,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import check_estimator
 
+from sfumato.certificate import certificate_text
+from sfumato.classify.base import load_classifier
 from sfumato.classify.estimator import LocallyLinearClassifier, PrivacyLeakWarning
 from sfumato.errors import SfumatoError
+from sfumato.evaluate.report import classifier_html
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger
 
@@ -76,11 +79,30 @@ def test_classes_must_be_given() -> None:
 
 @pytest.mark.usefixtures("seeded")
 @pytest.mark.parametrize("leak", ["classes", "bounds"])
-def test_what_is_read_from_the_data_is_warned_of_and_ends_the_guarantee(leak: str) -> None:
+def test_what_is_read_from_the_data_is_warned_of_and_ends_the_guarantee(
+    leak: str, tmp_path: Path
+) -> None:
     given: dict[str, Any] = {"classes": ("over", "under"), leak: "from data"}
     with pytest.warns(PrivacyLeakWarning, match=leak):
         model = LocallyLinearClassifier(epsilon=4.0, **given).fit(*data(50))
     assert model.guarantee_ is None
+    # The mark stays with the model, its file, its certificate and its page.
+    model.model_.save(tmp_path / "m.sfumato")
+    for each in (model.model_, load_classifier(tmp_path / "m.sfumato")):
+        assert each.guarantee.caveats == (f"the {leak} were read from the private data",)
+        assert f"NOT CERTIFIED, nothing is promised: the {leak} were" in certificate_text(each)
+        page = classifier_html(each)
+        assert "NOT CERTIFIED" in page
+        assert "may be published" not in page
+        assert "written down by the owner" not in page
+
+
+@pytest.mark.usefixtures("seeded")
+def test_labels_given_as_a_list_are_read_one_by_one() -> None:
+    x, _ = data(60)
+    numbers = [float(2 + (row[0] > 0.5)) for row in x]
+    model = LocallyLinearClassifier(epsilon=50.0, classes=(2, 3), epochs=20)
+    assert (model.fit(x, [*numbers[:-1], "unknown"]).predict(x) == numbers).mean() > 0.9
 
 
 @pytest.mark.usefixtures("seeded")

@@ -282,8 +282,24 @@ def test_explanations_are_written_as_pictures_or_data(
         path = tmp_path / f"{number}.{ending}"
         write_explanation(path, found)
         assert path.read_bytes().startswith(start)
+        if ending == "json":
+            assert json.loads(path.read_text())["mark"].startswith("PRIVATE")
     with pytest.raises(SfumatoError, match="written to"):
         write_explanation(tmp_path / "e.txt", model.explain(digits()[0]))
+
+
+def test_dollar_signs_in_names_are_drawn_as_they_are(tmp_path: Path) -> None:
+    rows = pa.table({"pay $": [1.0, 2.0, 3.0] * 20, "kind $^_": ["$a", "b$", "$"] * 20})
+    schema = Schema(
+        columns={
+            "pay $": Numeric(low=0, high=4),
+            "kind $^_": Categorical(values=("$a", "b$", "$")),
+        }
+    )
+    found = seeded_fit(LocallyLinear(target="kind $^_", epochs=5), rows, schema)
+    write_explanation(tmp_path / "e.svg", found.explain(rows))
+    weights = np.ones((3, 2, 4, 4, 1))
+    write_figure(tmp_path / "bank.png", map_bank(weights, found.classes, most=2))
 
 
 def test_the_bank_has_a_picture_for_each_map_of_each_class(

@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import sfumato as sf
 from evaluate.models import IMAGES, SCRIPT, TABLE, fake_model, images, table
+from sfumato.certificate import certificate_text, promises
 from sfumato.evaluate import evaluate_images, evaluate_table
 from sfumato.evaluate.belief import belief_bounds, strength
 from sfumato.evaluate.certificate import Certificate
@@ -25,7 +29,10 @@ from sfumato.evaluate.report import (
     whole,
 )
 from sfumato.methods.base import Model
+from sfumato.privacy.budget import Budget, Guarantee, Relation, Spend
+from sfumato.privacy.zcdp import gaussian_scale, rho_for
 from sfumato.writing import ImageSet
+from support import SCHEMA, people
 
 
 @cache
@@ -176,6 +183,39 @@ def test_the_bound_on_belief_is_that_of_the_dissertation() -> None:
     (belief,) = belief_bounds(1.0, (0.1,))
     assert belief.at_most / (1 - belief.at_most) == pytest.approx(np.e * 0.1 / 0.9)
     assert [strength(e) for e in (1, 2, 11)] == ["strong", "reasonable", "weak"]
+
+
+def test_presence_and_content_are_told_apart_with_their_figures() -> None:
+    sigma = gaussian_scale(1.0, rho_for(1.0, 1e-6))
+    spend = Spend(name="counts", dim=3, sensitivity=1.0, sigma=sigma)
+    present = Guarantee.of(Budget(epsilon=1, delta=1e-6), (spend,))
+    assert np.exp(present.epsilon) == pytest.approx(2.718, abs=1e-3)
+    assert np.exp(present.content_epsilon) == pytest.approx(8.3, abs=0.05)
+    told = "\n".join(promises(present))
+    assert "at most 2.72 times" in told
+    assert "up to 8.26" in told
+    replaced = replace(present, relation=Relation.REPLACE_ONE)
+    assert replaced.content_epsilon == replaced.epsilon
+    assert "presence" not in "\n".join(promises(replaced))
+
+
+def test_delta_is_not_called_the_chance_that_the_bound_fails() -> None:
+    model = fake_model(TABLE)
+    for told in (certificate_text(model), certificate_html(model)):
+        for wrong in ("except with", "bound fails", "bound may fail"):
+            assert wrong not in told
+    assert "plus delta" in certificate_text(model)
+    assert "plus δ" in certificate_html(model)
+
+
+def test_a_file_that_states_another_epsilon_is_not_believed(tmp_path: Path) -> None:
+    model = sf.Pairs(components=2, restarts=1).fit(people(50), SCHEMA, sf.Budget(epsilon=1))
+    model.save(tmp_path / "m.sfumato")
+    raw = (tmp_path / "m.sfumato").read_bytes()
+    stated = json.dumps(json.dumps(model.guarantee.epsilon)).strip('"').encode()
+    assert raw.count(stated) == 1
+    (tmp_path / "m.sfumato").write_bytes(raw.replace(stated, b"0." + b"0" * (len(stated) - 2)))
+    assert sf.load_model(tmp_path / "m.sfumato").guarantee.epsilon == model.guarantee.epsilon
 
 
 def test_noise_drowns_a_rare_class_of_a_table() -> None:

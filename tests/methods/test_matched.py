@@ -17,6 +17,7 @@ from sfumato.methods.matched import Matched
 from sfumato.methods.merf import Merf
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler
 from sfumato.progress import Progress, silent
 from sfumato.writing import ImageSet
@@ -172,3 +173,20 @@ def test_an_interrupted_training_goes_on_where_it_stopped(tmp_path: Path) -> Non
 def test_the_target_of_images_is_in_their_schema() -> None:
     with pytest.raises(SfumatoError, match="leave out the target"):
         Merf(target="label").plan(PICTURES, Budget(epsilon=1))
+
+
+@pytest.mark.parametrize("kind", [Merf, Hp])
+def test_other_seeds_and_longer_trainings_cost_nothing(kind: type[Matched], tmp_path: Path) -> None:
+    ledger, budget = Ledger(":memory:"), Budget(epsilon=PLENTY)
+    fits = [
+        kind(target="sick", **changes).fit(  # type: ignore[call-arg]
+            people(60), SCHEMA, budget, ledger=ledger, dataset="d", folder=tmp_path
+        )
+        for changes in ({"steps": 2}, {"steps": 2, "seed": 1}, {"steps": 3})
+    ]
+    names = [entry.spend.name for entry in ledger.entries()]
+    assert len(names) == len(set(names)) >= 2
+    for fit in fits[1:]:
+        for first, other in zip(fits[0].releases, fit.releases, strict=True):
+            assert np.array_equal(first.values, other.values)
+    assert not np.array_equal(*(next(iter(fit.weights.values())) for fit in fits[:2]))  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ import sfumato as sf
 from sfumato.errors import SfumatoError
 from sfumato.images import ImageCodec
 from sfumato.privacy.audit import assert_replays
+from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler
 from sfumato.schema import Images, Schema
 from support import seeded_fit
@@ -49,6 +50,33 @@ def test_synthetic_digits_teach_a_classifier() -> None:
     learner = LogisticRegression(max_iter=300).fit(drawn.x.reshape(3000, -1) / 255, drawn.y)
     assert learner.score(x[1400:].reshape(-1, 64) / 255, y[1400:]) > 0.7
     assert 0.999 * 10 < model.guarantee.epsilon <= 10 * (1 + 1e-9)
+
+
+def test_other_seeds_and_other_arithmetic_cost_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (3000, 4, 4), dtype=np.uint8)
+    data = (x, np.array(["cat", "dog"])[rng.integers(0, 2, 3000)])
+    schema = Schema(images=Images(height=4, width=4, classes=("cat", "dog")))
+    ledger, budget = Ledger(":memory:"), sf.Budget(epsilon=20)
+    plain = np.linalg.eigh
+
+    def otherwise(matrix: np.ndarray) -> object:
+        """Arithmetic in another order, as with more threads."""
+        return plain(matrix + 1e-12 * np.diag(np.arange(len(matrix))))
+
+    values = []
+    for seed, eigh in ((0, plain), (1, plain), (0, otherwise)):
+        monkeypatch.setattr("numpy.linalg.eigh", eigh)
+        model = sf.Moments(seed=seed).fit(
+            data, schema, budget, ledger=ledger, dataset="d", folder=tmp_path
+        )
+        values.append([release.values.tolist() for release in model.releases])
+        assert model.guarantee.epsilon <= 20
+    assert values[0] == values[1] == values[2]
+    names = [entry.spend.name for entry in ledger.entries()]
+    assert len(names) == len(set(names)) == 6
 
 
 @pytest.mark.parametrize(
