@@ -32,8 +32,8 @@ from sfumato.evaluate.frechet import frechet_distance, trained_extractor
 from sfumato.evaluate.grids import sample_grid
 from sfumato.evaluate.modes import precision_recall
 from sfumato.features.base import Statistic
-from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.answers import Release
+from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
 from sfumato.rows import encoded_rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,22 @@ import pytest
 from hypothesis import settings
 
 from sfumato.privacy.noise import Sampler
+
+if find_spec("torch") is None:  # the core is tested without it, too
+    collect_ignore = [
+        "classify",
+        "generators/test_matching.py",
+        "generators/test_networks.py",
+        "learners.py",
+        "methods/test_hp.py",
+        "methods/test_matched.py",
+        "methods/test_merf.py",
+        "privacy/test_canary.py",
+        "privacy/test_dpsgd.py",
+        "privacy/test_gradients.py",
+        "privacy/test_low_bits.py",
+        "privacy/test_sampled_gaussian.py",
+    ]
 
 settings.register_profile("sfumato", derandomize=True, deadline=None, max_examples=200)
 settings.load_profile("sfumato")
