@@ -21,12 +21,12 @@ from matched import MOST_ROWS, SEEDS, budget, record, recorded
 from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.marginals import Binned, marginal_error
 from sfumato.evaluate.utility import train_on_synthetic
-from sfumato.features.hermite import Hermite
-from sfumato.generators.layout import Layout
-from sfumato.methods.hp import Hp
-from sfumato.methods.kernels import Kernels
+from sfumato.methods.embedding.hermite_kernels import Kernels
+from sfumato.methods.embedding.hp import Hp
+from sfumato.methods.spaces import PointSpace
 from sfumato.privacy.answers import Release
 from sfumato.schema import Categorical, Numeric, Schema
+from sfumato.statistics.hermite import Hermite
 from tables import VINAROZ, prepare
 
 # Vinaroz et al. (2022): Table 2 (ROC and PRC areas, or weighted F1), Table 1, Fig. 6
@@ -129,7 +129,7 @@ class RandomColumns(Kernels):
 
 
 class HpOfRandomColumns(Hp):
-    def kernels(self, layout: Layout) -> Kernels:
+    def kernels(self, layout: PointSpace) -> Kernels:
         kernels = super().kernels(layout)
         return RandomColumns(kernels.layout, kernels.alone, kernels.together, kernels.degree)
 

@@ -26,16 +26,16 @@ from sklearn.neural_network import MLPClassifier
 
 import sfumato as sf
 from harness import peak_memory, timed, write_result
+from sfumato.data.rows import encoded_rows
 from sfumato.datasets import load
 from sfumato.evaluate.cnn import SmallCNN
 from sfumato.evaluate.frechet import frechet_distance, trained_extractor
 from sfumato.evaluate.grids import sample_grid
 from sfumato.evaluate.modes import precision_recall
-from sfumato.features.base import Statistic
 from sfumato.privacy.answers import Release
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
-from sfumato.rows import encoded_rows
+from sfumato.privacy.statistic import Statistic
 
 PICTURES = Path(__file__).parent.parent / "docs" / "images"
 SHOWN = [("mnist", 1.0, "add-remove", 0), ("fashion_mnist", 1.0, "add-remove", 0)]

@@ -23,7 +23,7 @@ from sfumato.datasets import load
 from sfumato.evaluate.classifiers import classifiers
 from sfumato.evaluate.grids import sample_grid
 from sfumato.evaluate.utility import Examples, train_and_score, train_on_synthetic
-from sfumato.methods.matched import Matched
+from sfumato.methods.embedding.base import EmbeddingMethod
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.schema import Categorical, Images, Numeric, Schema
 from tables import prepare
@@ -56,7 +56,7 @@ def record(name: str, runs: list[dict[str, Any]], **about: Any) -> None:
     write_result(name, {**about, "mean": mean, "runs": runs})
 
 
-def mixture(make: type[Matched]) -> None:
+def mixture(make: type[EmbeddingMethod]) -> None:
     """25 Gaussians in 5 classes, 90,000 points."""
     rng = np.random.default_rng(0)
     mode = np.repeat(np.arange(len(MODES)), 3600)
@@ -122,7 +122,7 @@ def _draw_mixture(real: pa.Table, made: pa.Table, name: str) -> None:
 
 
 def tables(
-    make: type[Matched], published: dict[str, tuple[float, ...]], kept: Mapping[str, float]
+    make: type[EmbeddingMethod], published: dict[str, tuple[float, ...]], kept: Mapping[str, float]
 ) -> None:
     """The eight tables, largest classes thinned as the authors did; twelve classifiers."""
     wanted = os.environ.get("TABLES", ",".join(published)).split(",")
@@ -146,7 +146,7 @@ def tables(
             record(name, runs, published=published[table_name])
 
 
-def images(make: type[Matched], published: dict[tuple[str, float], float]) -> None:
+def images(make: type[EmbeddingMethod], published: dict[tuple[str, float], float]) -> None:
     """MNIST and FashionMNIST: accuracy of twelve classifiers on the test images."""
     wanted = os.environ.get("IMAGES")
     for seed in SEEDS:
@@ -161,7 +161,7 @@ def images(make: type[Matched], published: dict[tuple[str, float], float]) -> No
                 record(name, runs, published=figure)
 
 
-def _image_run(make: type[Matched], data: str, epsilon: float, seed: int) -> dict[str, Any]:
+def _image_run(make: type[EmbeddingMethod], data: str, epsilon: float, seed: int) -> dict[str, Any]:
     schema = Schema(images=Images(height=28, width=28, classes=tuple(range(10))))
     arrays = load(data)
     private = (arrays["train_x"], arrays["train_y"])

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import timed, write_result
-from sfumato.codec import Batch
-from sfumato.features.base import Quantized
+from sfumato.data.batch import Batch
 from sfumato.privacy.noise import discrete_gaussian
+from sfumato.statistics.algebra import Quantized
 
 ROWS, INPUTS, FEATURES = 20_000, 784, 2_000
 

@@ -20,9 +20,9 @@ import pyarrow.parquet
 
 import sfumato as sf
 from harness import peak_memory, timed, write_result
+from sfumato.data.writing import write_synthetic
 from sfumato.evaluate import marginal_errors, train_on_synthetic
 from sfumato.evaluate.frame import Frame
-from sfumato.writing import write_synthetic
 from tables import HARDER, Table, prepare
 
 SEEDS = 3

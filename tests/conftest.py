@@ -14,11 +14,11 @@ from sfumato.privacy.noise import Sampler
 if find_spec("torch") is None:  # the core is tested without it, too
     collect_ignore = [
         "classify",
-        "generators/test_matching.py",
-        "generators/test_networks.py",
+        "methods/test_training.py",
+        "methods/test_networks.py",
         "learners.py",
         "methods/test_hp.py",
-        "methods/test_matched.py",
+        "methods/test_embedding.py",
         "methods/test_merf.py",
         "privacy/test_canary.py",
         "privacy/test_dpsgd.py",

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sfumato.codec import Batch
+from sfumato.data.batch import Batch
 from sfumato.privacy.dpsgd import Examples, Learner
 from sfumato.privacy.gradients import clipped_sum_of
 

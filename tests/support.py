@@ -11,14 +11,14 @@ import pyarrow as pa
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from sfumato.codec import Batch
-from sfumato.features.marginals import Axis, Counts
+from sfumato.data.batch import Batch
+from sfumato.data.rows import encoded_rows
 from sfumato.methods.base import Method, Model
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
-from sfumato.rows import encoded_rows
 from sfumato.schema import Boolean, Categorical, Numeric, Schema
+from sfumato.statistics.counts import Axis, Counts
 
 SCHEMA = Schema(
     columns={

@@ -213,7 +213,7 @@ def test_limits_are_shown_with_their_history(
 def test_a_class_that_is_a_path_writes_nothing_outside_the_folder(
     folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from sfumato.images import write_folder
+    from sfumato.data.writing import write_folder
 
     np.savez(folder / "x.npz", x=np.zeros((20, 2, 2), np.uint8), y=np.array(["../up"] * 20))
     for label in ("../../x", "/abs", "..", "a\\\\b"):
@@ -235,7 +235,7 @@ def test_an_interrupted_run_says_how_to_go_on(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sfumato.writing.write_synthetic", interrupt)
+    monkeypatch.setattr("sfumato.data.writing.write_synthetic", interrupt)
     code, _, err = run(capsys, *SYNTH)
     assert code == 2
     assert "run the same command again" in err

@@ -75,9 +75,9 @@ def fitted(method: Any, images: bool) -> dict[str, Any]:
 
 def classifier(method: Any, images: bool) -> dict[str, Any]:
     from learners import Seeded
+    from sfumato.data.rows import encoded_rows
     from sfumato.privacy.ledger import Ledger
     from sfumato.privacy.release import Curator
-    from sfumato.rows import encoded_rows
 
     data, schema = (digits(), DIGITS) if images else (patients(1500), patients_schema())
     curator = Curator(
@@ -96,7 +96,7 @@ def classifier(method: Any, images: bool) -> dict[str, Any]:
 
 def cases() -> dict[str, Callable[[], dict[str, Any]]]:
     from sfumato.classify.convolutional import Convolutional
-    from sfumato.methods.hp import Hp
+    from sfumato.methods.embedding.hp import Hp
 
     small: dict[str, Any] = {"steps": 20}
     return {

@@ -4,9 +4,9 @@ from sfumato.classify.base import load_classifier
 from sfumato.classify.locally_linear import LocallyLinear
 from sfumato.errors import SfumatoError
 from sfumato.methods.base import Method, Model, load_model
-from sfumato.methods.merf import Merf
-from sfumato.methods.moments import Moments
-from sfumato.methods.pairs import Pairs
+from sfumato.methods.embedding.merf import Merf
+from sfumato.methods.moments.method import Moments
+from sfumato.methods.pairs.method import Pairs
 from sfumato.privacy.budget import Budget, Guarantee, Relation
 from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Boolean, Categorical, Datetime, Identifier, Images, Numeric, Schema

@@ -10,17 +10,17 @@ import pyarrow as pa
 import pyarrow.csv
 
 from sfumato.cli.console import progress_display
+from sfumato.data.writing import write_synthetic
 from sfumato.datasets import patients, patients_schema
 from sfumato.evaluate import Evaluation, evaluate, evaluate_images
 from sfumato.evaluate.report import certificate_html, internal_html, report_name
 from sfumato.methods.base import Model
-from sfumato.methods.moments import Moments
-from sfumato.methods.pairs import Pairs
+from sfumato.methods.moments.method import Moments
+from sfumato.methods.pairs.method import Pairs
 from sfumato.privacy.budget import Budget
 from sfumato.progress import Progress
 from sfumato.schema import Images, Schema
 from sfumato.storage import write_whole
-from sfumato.writing import write_synthetic
 
 TARGET = "readmitted"
 

@@ -22,14 +22,14 @@ from sfumato.classify.locally_linear import LocallyLinear, LocallyLinearModel
 from sfumato.classify.map_bank import MapLearner
 from sfumato.classify.network import total_loss
 from sfumato.classify.pictures import image_maps, map_bank, write_explanation, write_figure
-from sfumato.codec import Batch
+from sfumato.data.batch import Batch
+from sfumato.data.rows import encoded_rows
 from sfumato.errors import SfumatoError
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.gradients import clipped_sum_of, per_example_gradients
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
-from sfumato.rows import encoded_rows
 from sfumato.schema import Categorical, Images, Numeric, Schema
 from support import SCHEMA, people
 

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.data.image_set import ImageSet
 from sfumato.methods.base import Given, Method, Model
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend
 from sfumato.schema import Boolean, Categorical, Images, Numeric, Schema
-from sfumato.writing import ImageSet
 
 SCRIPT = "<script>alert(1)</script>"
 

@@ -14,6 +14,7 @@ import pytest
 import sfumato as sf
 from evaluate.models import IMAGES, SCRIPT, TABLE, fake_model, images, table
 from sfumato.certificate import certificate_text, promises
+from sfumato.data.image_set import ImageSet
 from sfumato.evaluate import evaluate_images, evaluate_table
 from sfumato.evaluate.belief import belief_bounds, strength
 from sfumato.evaluate.certificate import Certificate
@@ -31,7 +32,6 @@ from sfumato.evaluate.report import (
 from sfumato.methods.base import Model
 from sfumato.privacy.budget import Budget, Guarantee, Relation, Spend
 from sfumato.privacy.zcdp import gaussian_scale, rho_for
-from sfumato.writing import ImageSet
 from support import SCHEMA, people
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.codec import Batch
-from sfumato.images import ImageCodec
-from sfumato.methods.hp import Hp
-from sfumato.methods.matched import Matched
-from sfumato.methods.merf import Merf
+from sfumato.data.batch import Batch
+from sfumato.data.image_codec import ImageCodec
+from sfumato.methods.embedding.base import EmbeddingMethod
+from sfumato.methods.embedding.hp import Hp
+from sfumato.methods.embedding.merf import Merf
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler
@@ -31,7 +31,7 @@ PICTURES = Schema(images=Images(height=4, width=6, classes=("cat", "dog")))
 MERF: dict[str, Any] = {"features": 20, "steps": 3}
 HP: dict[str, Any] = {"steps": 3}
 TOWN = Schema(columns={"town": SCHEMA.columns["town"]})
-FORMS: dict[str, tuple[Matched, Schema]] = {
+FORMS: dict[str, tuple[EmbeddingMethod, Schema]] = {
     "merf, unlabelled": (Merf(**MERF), Schema(columns={k: PLANE.columns[k] for k in "xy"})),
     "merf, balanced": (Merf(target="class", balanced=True, **MERF), PLANE),
     "merf, imbalanced": (Merf(target="class", **MERF), PLANE),
@@ -62,7 +62,7 @@ def plane(rows: int, seed: int = 0) -> pa.Table:
     return pa.table({"x": x, "y": y, "class": np.where(right, "right", "left")})
 
 
-def encoded(method: Matched, schema: Schema, rows: int, seed: int) -> Batch:
+def encoded(method: EmbeddingMethod, schema: Schema, rows: int, seed: int) -> Batch:
     codec = method.codec(schema)
     if isinstance(codec, ImageCodec):
         rng = np.random.default_rng(seed)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from methods.forms import FORMS, PLANE, curator_of, encoded, no_noise
-from sfumato.codec import Batch
+from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError
-from sfumato.methods.hp import Hp
-from sfumato.methods.kernels import KernelMeans
+from sfumato.methods.embedding.hermite_kernels import KernelMeans
+from sfumato.methods.embedding.hp import Hp
 from sfumato.privacy.budget import Budget
 from sfumato.schema import Images, Numeric, Schema
 

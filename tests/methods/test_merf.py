@@ -9,7 +9,7 @@ import pytest
 
 from methods.forms import FORMS, curator_of, encoded, no_noise
 from sfumato.errors import SfumatoError
-from sfumato.methods.merf import MeanEmbedding, Merf, length_scales
+from sfumato.methods.embedding.merf import MeanEmbedding, Merf, length_scales
 from sfumato.privacy.budget import Budget
 from sfumato.schema import Images, Numeric, Schema
 

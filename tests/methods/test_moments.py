@@ -10,8 +10,8 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 import sfumato as sf
+from sfumato.data.image_codec import ImageCodec
 from sfumato.errors import SfumatoError
-from sfumato.images import ImageCodec
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler

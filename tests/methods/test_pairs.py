@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.codec import Codec
+from sfumato.data.table_codec import TableCodec
 from sfumato.datasets import patients, patients_schema
 from sfumato.errors import SfumatoError
-from sfumato.methods.columns import GroupedColumn
+from sfumato.methods.pairs.grouped_column import GroupedColumn
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.noise import Sampler
 from sfumato.schema import Categorical, Datetime, Numeric, Schema
@@ -118,7 +118,7 @@ def test_extreme_tables(table: pa.Table, schema: Schema, epsilon: float) -> None
         drawn = fit(table, schema, epsilon, target=target).sample(50)
         assert drawn.num_rows == 50
         assert drawn.column_names == list(schema.columns)
-        codes = Codec(schema).encode(drawn.combine_chunks().to_batches()[0]).codes
+        codes = TableCodec(schema).encode(drawn.combine_chunks().to_batches()[0]).codes
         assert (codes >= 0).all()
 
 

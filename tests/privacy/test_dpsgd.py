@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from learners import Adder, Plain, Seeded, unit_rows
-from sfumato.codec import Batch
+from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError
 from sfumato.privacy.answers import digest_of, load_training
 from sfumato.privacy.budget import Budget, Relation, TrainingSpend

@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sfumato.codec import Batch
+from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError
-from sfumato.features.base import Weighted
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler
 from sfumato.privacy.release import Curator, plan_spend
 from sfumato.privacy.zcdp import epsilon_of
+from sfumato.statistics.algebra import Weighted
 from support import SCHEMA, coded, count_statistic, people, rewritten
 
 BUDGET = Budget(epsilon=1, delta=1e-6)

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from sfumato.cells import CategoryCells
-from sfumato.classify.inputs import cell_values
-from sfumato.codec import Batch, Codec
+from sfumato.data.batch import Batch
+from sfumato.data.image_codec import ImageCodec
+from sfumato.data.image_sources import image_rows
+from sfumato.data.sources import table_rows
+from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
-from sfumato.generators.layout import Layout, TableLayout, layout_of
-from sfumato.images import ImageCodec, image_rows
+from sfumato.methods.spaces import PointSpace, TableSpace, space_of
 from sfumato.privacy.budget import Budget, Guarantee, TrainingSpend
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator, plan_training
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema, Value
-from sfumato.sources import table_rows
 from sfumato.storage import write_whole
 
 if TYPE_CHECKING:
@@ -71,16 +71,16 @@ class Classifier(ABC):
     seed: int = 0
 
     @abstractmethod
-    def untrained(self, layout: Layout) -> ClassLearner:
+    def untrained(self, layout: PointSpace) -> ClassLearner:
         """Make a learner with its first weights."""
 
-    def codec(self, schema: Schema) -> Codec | ImageCodec:
+    def codec(self, schema: Schema) -> TableCodec | ImageCodec:
         """Give the code of the schema."""
-        return ImageCodec(schema.images) if schema.images else Codec(schema)
+        return ImageCodec(schema.images) if schema.images else TableCodec(schema)
 
-    def layout(self, schema: Schema) -> Layout:
+    def layout(self, schema: Schema) -> PointSpace:
         """Give the layout of the schema's rows; refuse one without classes."""
-        layout = layout_of(self.codec(schema), self.target)
+        layout = space_of(self.codec(schema), self.target)
         if layout.condition is None:
             raise SfumatoError(
                 "the schema of the image set lists no classes"
@@ -89,7 +89,7 @@ class Classifier(ABC):
             )
         return layout
 
-    def learner(self, layout: Layout) -> ClassLearner:
+    def learner(self, layout: PointSpace) -> ClassLearner:
         """Make a learner, or say what is missing."""
         try:
             import dp_accounting  # noqa: F401
@@ -162,20 +162,20 @@ class ClassifierModel:
     weights: dict[str, NDArray[Any]]
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> PointSpace:
         """The layout of its rows."""
-        layout: Layout = self.method.layout(self.schema)
+        layout: PointSpace = self.method.layout(self.schema)
         return layout
 
     @property
     def classes(self) -> tuple[Value, ...]:
         """The classes, in the order of the probabilities."""
         layout = self.layout
-        if not isinstance(layout, TableLayout):
+        if not isinstance(layout, TableSpace):
             return layout.class_values
-        cells = layout.codec.cells[layout.class_column]
-        assert isinstance(cells, CategoryCells)
-        return cell_values(cells)
+        cells = layout.codec.columns[layout.class_column]
+        assert cells.is_category
+        return cells.meanings
 
     def predict_proba(self, data: Any) -> NDArray[np.float64]:
         """Give the probability of each class for each row of new data; they need no target."""
@@ -201,7 +201,7 @@ class ClassifierModel:
             given = (data, None) if isinstance(data, np.ndarray) else data
             yield from map(plain.encode, image_rows(given, plain.images).batches())
             return
-        codec = Codec(self.schema)
+        codec = TableCodec(self.schema)
         known = [name for name in codec.names if name != self.method.target]
         for rows in table_rows(data, known).batches(known):
             columns = [

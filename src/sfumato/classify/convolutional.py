@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.errors import SfumatoError
-from sfumato.generators.layout import ImageLayout, Layout
+from sfumato.methods.spaces import ImageSpace, PointSpace
 
 if TYPE_CHECKING:
     from sfumato.classify.learner import ClassLearner
@@ -29,11 +29,11 @@ class Convolutional(Classifier):
 
     learning_rate: float = 0.005
 
-    def untrained(self, layout: Layout) -> ClassLearner:
+    def untrained(self, layout: PointSpace) -> ClassLearner:
         """Make a network with its first weights."""
         from sfumato.classify.network import NetworkLearner
 
-        if not isinstance(layout, ImageLayout):
+        if not isinstance(layout, ImageSpace):
             raise SfumatoError("convolutional is for images: use locally-linear for tables")
         return NetworkLearner(layout, self.seed, {"classifier": self.name, **asdict(self)})
 

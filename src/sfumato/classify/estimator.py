@@ -21,11 +21,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.classify.base import ClassifierModel
 from sfumato.classify.locally_linear import LocallyLinear
-from sfumato.images import label_texts
+from sfumato.data.image_codec import label_texts
+from sfumato.data.spelling import Spellings
 from sfumato.privacy.budget import Budget, Guarantee, Relation
 from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Categorical, Column, Images, Numeric, Schema
-from sfumato.spelling import Spellings
 
 FROM_DATA = "from data"
 

@@ -17,12 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.cells import OTHER, CategoryCells
-from sfumato.codec import Batch
-from sfumato.generators.layout import ImageLayout, Layout, TableLayout
-from sfumato.schema import Value, canonical_text
-
-MISSING = "(missing)"
+from sfumato.data.batch import Batch
+from sfumato.methods.spaces import ImageSpace, PointSpace, TableSpace
+from sfumato.schema import canonical_text
 
 INPUT_BITS = 16
 
@@ -35,7 +32,7 @@ Floats = NDArray[np.float32]
 class Inputs(ABC):
     """What linear maps see of a row."""
 
-    layout: Layout
+    layout: PointSpace
 
     @property
     @abstractmethod
@@ -69,7 +66,7 @@ class Inputs(ABC):
 class TableInputs(Inputs):
     """A table's points, with numbers from -1 to 1 and categories as they are, one-hot."""
 
-    layout: TableLayout
+    layout: TableSpace
 
     @property
     def size(self) -> int:
@@ -79,13 +76,13 @@ class TableInputs(Inputs):
     def names(self) -> tuple[str, ...]:
         codec = self.layout.codec
         numbers, categories, flags = [], [], []
-        for name, cells in zip(codec.names, codec.cells, strict=True):
-            if not isinstance(cells, CategoryCells):
+        for name, cells in zip(codec.names, codec.columns, strict=True):
+            if not cells.is_category:
                 numbers.append(name)
                 nullable = codec.schema.modelled[name].nullable  # type: ignore[union-attr]
                 flags += [f"{name} is there", f"{name} is missing"] if nullable else []
             elif name != self.layout.target:
-                categories += [f"{name} = {canonical_text(v)}" for v in cell_values(cells)]
+                categories += [f"{name} = {canonical_text(v)}" for v in cells.meanings]
         return (*numbers, *categories, *flags)
 
     @property
@@ -113,7 +110,7 @@ class ImageInputs(Inputs):
     and on smooth patterns only. The basis is public, like the paper's random projections.
     """
 
-    layout: ImageLayout
+    layout: ImageSpace
     frequencies: int
 
     @property
@@ -171,17 +168,12 @@ class ImageInputs(Inputs):
         return _cosines(height, self.frequencies), _cosines(width, self.frequencies)
 
 
-def inputs_of(layout: Layout, frequencies: int) -> Inputs:
+def inputs_of(layout: PointSpace, frequencies: int) -> Inputs:
     """Give the inputs for rows of this layout."""
-    if isinstance(layout, ImageLayout):
+    if isinstance(layout, ImageSpace):
         return ImageInputs(layout, frequencies)
-    assert isinstance(layout, TableLayout)
+    assert isinstance(layout, TableSpace)
     return TableInputs(layout)
-
-
-def cell_values(cells: CategoryCells) -> tuple[Value, ...]:
-    """Give what each cell of a category stands for."""
-    return (*cells.values, *[OTHER] * cells.other, *[MISSING] * cells.nullable)
 
 
 def _on_grid(inputs: NDArray[Any]) -> Floats:

@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sfumato.codec import Batch
-from sfumato.generators.layout import Layout
+from sfumato.data.batch import Batch
+from sfumato.methods.spaces import PointSpace
 from sfumato.privacy.dpsgd import Examples, Learner
 
 
 class ClassLearner(Learner):
     """A learner whose module gives one score for each class."""
 
-    layout: Layout
+    layout: PointSpace
 
     @abstractmethod
     def inputs(self, batch: Batch) -> NDArray[np.float32]:

@@ -24,7 +24,7 @@ from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.classify.explanation import ActiveMap, Explanation
 from sfumato.classify.inputs import Inputs, inputs_of
 from sfumato.errors import SfumatoError, positive
-from sfumato.generators.layout import ImageLayout, Layout
+from sfumato.methods.spaces import ImageSpace, PointSpace
 
 if TYPE_CHECKING:
     from sfumato.classify.map_bank import MapBank, MapLearner
@@ -61,15 +61,15 @@ class LocallyLinear(Classifier):
             if getattr(self, name) < 0:
                 raise SfumatoError(f"{name} must not be negative, got {getattr(self, name)}")
 
-    def inputs(self, layout: Layout) -> Inputs:
+    def inputs(self, layout: PointSpace) -> Inputs:
         """Give what the maps see of a row."""
         return inputs_of(layout, self.frequencies)
 
-    def untrained(self, layout: Layout) -> MapLearner:
+    def untrained(self, layout: PointSpace) -> MapLearner:
         """Make a bank of maps with small random weights."""
         from sfumato.classify.map_bank import MapLearner
 
-        maps = self.maps or (IMAGE_MAPS if isinstance(layout, ImageLayout) else TABLE_MAPS)
+        maps = self.maps or (IMAGE_MAPS if isinstance(layout, ImageSpace) else TABLE_MAPS)
         about = {"classifier": self.name, **asdict(self)}
         return MapLearner(self.inputs(layout), maps, self.beta, self.projection, self.seed, about)
 

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from sfumato.classify.inputs import INPUT_BITS, Inputs
 from sfumato.classify.learner import ClassLearner
-from sfumato.codec import Batch
+from sfumato.data.batch import Batch
 
 _FIRST_SCALE = 0.01
 _CLIP_SLACK = 1e-9  # far more than the rounding of the few products behind a clipping factor

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sfumato.classify.learner import ClassLearner
-from sfumato.codec import Batch
-from sfumato.generators.layout import ImageLayout
+from sfumato.data.batch import Batch
+from sfumato.methods.spaces import ImageSpace
 from sfumato.privacy.gradients import clipped_gradients
 
 _DENSE = 32
@@ -43,7 +43,7 @@ class NetworkLearner(ClassLearner):
 
     piece = 512
 
-    def __init__(self, layout: ImageLayout, seed: int, about: dict[str, Any]) -> None:
+    def __init__(self, layout: ImageSpace, seed: int, about: dict[str, Any]) -> None:
         self.layout = layout
         self._shape = layout.codec.shape
         self._about = about

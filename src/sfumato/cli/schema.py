@@ -15,7 +15,7 @@ Input = Annotated[Path, typer.Argument(help="The private table: csv, csv.gz or p
 @app.command()
 def init(data: Input) -> None:
     """Print names and kinds of the columns as TOML, with the bounds left open."""
-    from sfumato.inspection import draft_schema
+    from sfumato.data.inspection import draft_schema
 
     print(draft_schema(data), end="")
 
@@ -26,7 +26,7 @@ def check(
     schema: Annotated[Path, typer.Option("--schema", "-s", help="The schema to check against.")],
 ) -> None:
     """Say which values lie outside the schema. The output is private: do not publish it."""
-    from sfumato.inspection import misfits
+    from sfumato.data.inspection import misfits
     from sfumato.schema import Schema
 
     print("PRIVATE: what follows tells about private rows. Do not publish it.")

@@ -62,7 +62,7 @@ def plan(
 ) -> None:
     """Say what a run would release, with how much noise and at which cost. Reads no row."""
     from sfumato.cli.console import print_table
-    from sfumato.rows import encoded_rows
+    from sfumato.data.rows import encoded_rows
     from sfumato.schema import Schema
 
     public = Schema.load(schema)
@@ -232,8 +232,8 @@ def _fit(
     check: Path | None = None,
 ) -> Any:
     from sfumato.cli.console import progress_display
+    from sfumato.data.writing import check_output
     from sfumato.schema import Schema
-    from sfumato.writing import check_output
 
     public = Schema.load(schema)
     if check:
@@ -256,7 +256,7 @@ def _sample_to(
     model: Any, output: Path, rows: int | None, given: dict[str, str] | None, seed: int, quiet: bool
 ) -> None:
     from sfumato.cli.console import progress_display
-    from sfumato.writing import check_output, write_synthetic
+    from sfumato.data.writing import check_output, write_synthetic
 
     check_output(output, model.schema)
     if rows is not None and rows < 0:

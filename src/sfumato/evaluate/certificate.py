@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.cells import CategoryCells
 from sfumato.evaluate.belief import Belief, belief_bounds, strength
 from sfumato.evaluate.evaluation import plain
-from sfumato.evaluate.frame import Frame, cell_names
+from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.grids import as_text, sample_grid
 from sfumato.evaluate.histograms import Histogram, histogram
 from sfumato.evaluate.noise import ClassNoise, class_noise
@@ -99,10 +98,10 @@ def _look_of_table(model: Model, seed: int) -> _Look:
     classes: list[ClassNoise] = []
     weak: list[str] = []
     for index in frame.categorical:
-        cells = frame.codec.cells[index]
-        if not isinstance(cells, CategoryCells):
+        cells = frame.codec.columns[index]
+        if not cells.is_category:
             continue
-        names = cell_names(cells)
+        names = list(cells.names)
         found = class_noise(
             model.releases, index, names, _rows(frame.codes[:, index], len(names), model.rows)
         )

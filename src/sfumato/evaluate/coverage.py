@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.cells import CategoryCells
 from sfumato.evaluate.frame import Frame
 
 
 def coverage(real: Frame, synthetic: Frame) -> dict[str, float]:
     """Give each column's coverage: range for numbers, categories otherwise."""
     covered = {}
-    for index, (name, cells) in enumerate(zip(real.names, real.codec.cells, strict=True)):
-        if isinstance(cells, CategoryCells):
+    for index, (name, cells) in enumerate(zip(real.names, real.codec.columns, strict=True)):
+        if cells.is_category:
             covered[name] = category_coverage(real.codes[:, index], synthetic.codes[:, index])
         else:
             covered[name] = range_coverage(real.number(name), synthetic.number(name))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.cells import CategoryCells
-from sfumato.evaluate.frame import Frame, counted
+from sfumato.evaluate.frame import Frame
 
 MOST_CATEGORIES = 50
 """A category with more cells keeps its most frequent ones; the rest share one indicator."""
@@ -31,7 +30,7 @@ class Encoding:
         spread = values.std(axis=0)
         self._spread = np.where(spread > 1e-9, spread, 1.0)
         self._kept = {
-            index: _most_frequent(frame.codes[:, index], frame.codec.cells[index].size)
+            index: _most_frequent(frame.codes[:, index], frame.codec.columns[index].size)
             for index in frame.categorical
         }
 
@@ -45,8 +44,8 @@ class Encoding:
             if index == self._left_out:
                 continue
             blocks.append(scaled[:, [place]])
-            cells = frame.codec.cells[index]
-            if not isinstance(cells, CategoryCells) and counted(cells).nullable:
+            cells = frame.codec.columns[index]
+            if not cells.is_category and cells.nullable:
                 blocks.append(missing[:, [place]].astype(np.float32))
         for index, kept in self._kept.items():
             if index != self._left_out:

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.cells import OTHER, CategoryCells, Cells, DatetimeCells, NumericCells
-from sfumato.codec import Codec
+from sfumato.data.codes import ColumnCode
+from sfumato.data.sources import table_rows
+from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
-from sfumato.schema import Schema, canonical_text
-from sfumato.sources import table_rows
-
-MISSING = "(missing)"
+from sfumato.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Frame:
     [0.0, 0.5, 1.0]
     """
 
-    codec: Codec
+    codec: TableCodec
     codes: NDArray[np.int32]
     numbers: NDArray[np.float32]
 
@@ -42,7 +40,7 @@ class Frame:
         """Read a table, a frame or a file; `what` names it in errors."""
         if not schema.columns:
             raise SfumatoError("this schema describes images, not a table")
-        codec = Codec(schema)
+        codec = TableCodec(schema)
         try:
             rows = table_rows(data, codec.names)
         except SfumatoError as error:
@@ -54,8 +52,8 @@ class Frame:
         numbers = np.concatenate([batch.unit for batch in batches])
         frame = cls(codec, codes, numbers)
         for place, index in enumerate(frame.numeric):
-            cells = codec.cells[index]
-            if _nullable(cells):
+            cells = codec.columns[index]
+            if cells.nullable:
                 numbers[codes[:, index] == cells.size - 1, place] = np.nan
         return frame
 
@@ -71,9 +69,7 @@ class Frame:
     def numeric(self) -> tuple[int, ...]:
         """The positions of the columns that hold numbers or moments."""
         return tuple(
-            index
-            for index, cells in enumerate(self.codec.cells)
-            if not isinstance(cells, CategoryCells)
+            index for index, cells in enumerate(self.codec.columns) if not cells.is_category
         )
 
     @cached_property
@@ -117,24 +113,7 @@ class Frame:
         return Frame(self.codec, codes, numbers)
 
 
-def cell_names(cells: CategoryCells) -> list[str]:
-    """Give a name to each cell of a category."""
-    named = [canonical_text(value) for value in cells.values]
-    return named + [OTHER] * cells.other + [MISSING] * cells.nullable
-
-
-def counted(cells: NumericCells | DatetimeCells) -> NumericCells:
-    """Give the numeric cells, which for a moment count whole units."""
-    return cells.cells if isinstance(cells, DatetimeCells) else cells
-
-
-def written(cells: Cells, unit: float) -> str:
+def written(column: ColumnCode, unit: float) -> str:
     """Write a position in the unit interval as the value it stands for."""
-    if isinstance(cells, CategoryCells):
-        raise SfumatoError("a category has no position")
-    value = cells.from_unit(np.array([unit]))[0].as_py()
+    value = column.from_unit(np.array([unit]))[0].as_py()
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _nullable(cells: Cells) -> bool:
-    return cells.nullable if isinstance(cells, CategoryCells) else counted(cells).nullable

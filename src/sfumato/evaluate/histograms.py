@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.cells import CategoryCells
-from sfumato.evaluate.frame import MISSING, Frame, cell_names, counted, written
+from sfumato.data.codes import MISSING, ColumnCode
+from sfumato.evaluate.frame import Frame, written
 
 MOST_BARS = 12
 NUMBER_BARS = 24
@@ -32,15 +32,15 @@ class Histogram:
 def histogram(index: int, frames: dict[str, Frame]) -> Histogram:
     """Draw up one column of several tables on common bars, laid out by the first table."""
     first = next(iter(frames.values()))
-    cells = first.codec.cells[index]
-    if isinstance(cells, CategoryCells):
+    cells = first.codec.columns[index]
+    if cells.is_category:
         return _categories(first.names[index], index, cells, frames)
     return _numbers(first.names[index], frames)
 
 
-def _categories(name: str, index: int, cells: CategoryCells, frames: dict[str, Frame]) -> Histogram:
+def _categories(name: str, index: int, cells: ColumnCode, frames: dict[str, Frame]) -> Histogram:
     """Show the most frequent categories and join the others in one bar."""
-    names = cell_names(cells)
+    names = cells.names
     counts = {key: _shares(f.codes[:, index], cells.size) for key, f in frames.items()}
     first = next(iter(counts.values()))
     order = np.argsort(-first, kind="stable")
@@ -60,12 +60,12 @@ def _categories(name: str, index: int, cells: CategoryCells, frames: dict[str, F
 def _numbers(name: str, frames: dict[str, Frame]) -> Histogram:
     """Lay even bars over the middle 98% of the first table; the end bars take what lies beyond."""
     first = next(iter(frames.values()))
-    cells = first.codec.cells[first.codec.index(name)]
-    if isinstance(cells, CategoryCells):
+    cells = first.codec.columns[first.codec.index(name)]
+    if cells.is_category:
         raise TypeError(f"{name} is a category")
     low, high = cells.bounds
     values = {key: low + f.number(name).astype(float) * (high - low) for key, f in frames.items()}
-    whole = counted(cells).integer
+    whole = cells.integer
     edges = _edges(next(iter(values.values())), whole)
     bars = len(edges) - 1
     coded = {

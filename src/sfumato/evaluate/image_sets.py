@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.data.image_codec import Labels
+from sfumato.data.image_sources import image_rows
 from sfumato.errors import SfumatoError
-from sfumato.images import Labels, image_rows
 from sfumato.schema import Images, canonical_text
 
 

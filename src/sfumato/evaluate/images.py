@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.data.image_codec import Labels
 from sfumato.errors import SfumatoError
 from sfumato.evaluate.classifiers import Learner, classifiers, has_xgboost
 from sfumato.evaluate.cnn import SmallCNN, has_torch
@@ -18,7 +19,6 @@ from sfumato.evaluate.histograms import Histogram
 from sfumato.evaluate.image_sets import ImageSet, image_sets
 from sfumato.evaluate.modes import different_bins, precision_recall
 from sfumato.evaluate.utility import Examples, Utility, train_and_score
-from sfumato.images import Labels
 from sfumato.progress import Progress, silent
 
 FAST_IMAGES = 5_000

@@ -14,7 +14,6 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.cells import CategoryCells
 from sfumato.evaluate.frame import Frame
 
 BINS = 20
@@ -37,8 +36,8 @@ class Binned:
         """
         coded = [frame.codes.astype(np.int64) for frame in (real, synthetic)]
         sizes = []
-        for index, cells in enumerate(real.codec.cells):
-            if isinstance(cells, CategoryCells):
+        for index, cells in enumerate(real.codec.columns):
+            if cells.is_category:
                 sizes.append(cells.size)
                 continue
             name = real.names[index]

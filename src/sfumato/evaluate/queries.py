@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.cells import CategoryCells
 from sfumato.evaluate.frame import Frame
 
 MOST_COLUMNS = 3
@@ -57,8 +56,8 @@ def _ask(real: Frame, synthetic: Frame, rng: np.random.Generator) -> tuple[float
 def _matches(
     real: Frame, synthetic: Frame, column: int, rng: np.random.Generator
 ) -> list[NDArray[np.bool_]]:
-    cells = real.codec.cells[column]
-    if isinstance(cells, CategoryCells):
+    cells = real.codec.columns[column]
+    if cells.is_category:
         wanted = rng.random(cells.size) < 0.5
         wanted[rng.integers(cells.size)] = True
         return [wanted[frame.codes[:, column]] for frame in (real, synthetic)]

@@ -7,14 +7,13 @@ from itertools import combinations
 
 import numpy as np
 
-from sfumato.cells import CategoryCells
 from sfumato.evaluate.evaluation import (
     Associations,
     ColumnComparison,
     Headline,
     MarginalComparison,
 )
-from sfumato.evaluate.frame import Frame, cell_names
+from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.utility import Figures, Utility
 
 MOST_LISTED = 5
@@ -114,14 +113,14 @@ def _weak_classes(real: Frame, synthetic: Frame, target: str | None) -> Iterator
     if target is None:
         return
     index = real.codec.index(target)
-    cells = real.codec.cells[index]
-    if not isinstance(cells, CategoryCells):
+    cells = real.codec.columns[index]
+    if not cells.is_category:
         return
     shares = [
         np.bincount(frame.codes[:, index], minlength=cells.size) / len(frame)
         for frame in (real, synthetic)
     ]
-    for name, wanted, found in zip(cell_names(cells), *shares, strict=True):
+    for name, wanted, found in zip(cells.names, *shares, strict=True):
         if wanted and not WEAK_CLASS < found / wanted < 1 / WEAK_CLASS:
             yield (
                 f"The class {name} of {target} makes up {wanted:.2%} of the real rows "
@@ -141,11 +140,11 @@ def _weak_coverage(
     columns: tuple[ColumnComparison, ...], real: Frame, synthetic: Frame
 ) -> Iterator[str]:
     for index, column in enumerate(columns):
-        cells = real.codec.cells[index]
-        if isinstance(cells, CategoryCells):
+        cells = real.codec.columns[index]
+        if cells.is_category:
             lost = np.setdiff1d(real.codes[:, index], synthetic.codes[:, index])
             if len(lost):
-                names = [cell_names(cells)[code] for code in lost[:MOST_LISTED]]
+                names = [cells.names[code] for code in lost[:MOST_LISTED]]
                 more = f" and {len(lost) - MOST_LISTED} more" if len(lost) > MOST_LISTED else ""
                 yield f"{column.name} never takes these values: {', '.join(names)}{more}."
         elif column.coverage < WEAK_COVERAGE:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.cells import CategoryCells
 from sfumato.evaluate.association import association_matrix
 from sfumato.evaluate.coverage import coverage
 from sfumato.evaluate.discriminator import discriminator_auc
@@ -131,12 +130,12 @@ def _columns(real: Frame, synthetic: Frame) -> tuple[ColumnComparison, ...]:
     return tuple(
         ColumnComparison(
             name=name,
-            kind="category" if isinstance(cells, CategoryCells) else "number",
+            kind="category" if cells.is_category else "number",
             error=binned.error([index]),
             coverage=covered[name],
             histogram=histogram(index, {"real": real, "synthetic": synthetic}),
         )
-        for index, (name, cells) in enumerate(zip(real.names, real.codec.cells, strict=True))
+        for index, (name, cells) in enumerate(zip(real.names, real.codec.columns, strict=True))
     )
 
 

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.utils.parallel import Parallel, delayed
 
-from sfumato.cells import CategoryCells
 from sfumato.errors import SfumatoError
 from sfumato.evaluate.classifiers import (
     ClassifierSet,
@@ -23,7 +22,7 @@ from sfumato.evaluate.classifiers import (
     regressors,
 )
 from sfumato.evaluate.encoding import Encoding
-from sfumato.evaluate.frame import Frame, cell_names, counted
+from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.scores import classification_scores, regression_scores
 from sfumato.evaluate.threads import one_thread
 from sfumato.progress import Progress, silent
@@ -100,11 +99,11 @@ def train_on_synthetic(
         real = _frame(train_real, schema, "real data", target)
         frames["real"] = real.at_most(most_rows, seed)
     rows = {name: len(frame) for name, frame in frames.items()}
-    cells = frames["test"].codec.cells[frames["test"].codec.index(target)]
+    cells = frames["test"].codec.columns[frames["test"].codec.index(target)]
     notes: list[str] = []
-    if isinstance(cells, CategoryCells):
+    if cells.is_category:
         task: Literal["classification", "regression"] = "classification"
-        names = cell_names(cells)
+        names = list(cells.names)
         known = frames.get("real", frames["test"])
         positive_class = _positive(target, known, names, positive)
         learners = classifiers(which, _classes(known, target), seed)
@@ -200,8 +199,8 @@ def _frame(data: Any, schema: Schema, what: str, target: str) -> Frame:
     """Read rows and drop those whose target is missing."""
     frame = data if isinstance(data, Frame) else Frame.of(data, schema, what)
     index = frame.codec.index(target)
-    cells = frame.codec.cells[index]
-    if isinstance(cells, CategoryCells):
+    cells = frame.codec.columns[index]
+    if cells.is_category:
         known = frame.codes[:, index] < cells.size - cells.nullable
     else:
         known = np.isfinite(frame.number(target))
@@ -213,11 +212,12 @@ def _frame(data: Any, schema: Schema, what: str, target: str) -> Frame:
 def _target(frame: Frame, target: str) -> NDArray[Any]:
     """Give class numbers, or numbers in the units of the column."""
     index = frame.codec.index(target)
-    cells = frame.codec.cells[index]
-    if isinstance(cells, CategoryCells):
+    cells = frame.codec.columns[index]
+    if cells.is_category:
         return frame.codes[:, index]
-    numbers = counted(cells)
-    return numbers.low + frame.number(target).astype(float) * (numbers.high - numbers.low)
+    low, high = cells.bounds
+    numbers: NDArray[Any] = low + frame.number(target).astype(float) * (high - low)
+    return numbers
 
 
 def _classes(frame: Frame, target: str) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sfumato.methods.base import Method
-from sfumato.methods.hp import Hp
-from sfumato.methods.merf import Merf
-from sfumato.methods.moments import Moments
-from sfumato.methods.pairs import Pairs
+from sfumato.methods.embedding.hp import Hp
+from sfumato.methods.embedding.merf import Merf
+from sfumato.methods.moments.method import Moments
+from sfumato.methods.pairs.method import Pairs
 
 METHODS: dict[str, type[Method]] = {"hp": Hp, "merf": Merf, "moments": Moments, "pairs": Pairs}

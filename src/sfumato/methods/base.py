@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from sfumato.codec import Codec
+from sfumato.data.image_codec import ImageCodec
+from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
-from sfumato.images import ImageCodec
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend
 from sfumato.privacy.ledger import Ledger
@@ -64,7 +64,7 @@ class Method(ABC):
     seed: int = 0
 
     @abstractmethod
-    def codec(self, schema: Schema) -> Codec | ImageCodec:
+    def codec(self, schema: Schema) -> TableCodec | ImageCodec:
         """Give the code in which this method's statistics see rows."""
 
     @abstractmethod

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.codec import Batch
-from sfumato.features.base import Statistic
+from sfumato.data.batch import Batch
 from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
 from sfumato.privacy.randomness import SystemRandomness
 from sfumato.privacy.release import Curator
+from sfumato.privacy.statistic import Statistic
 from sfumato.schema import Schema
 
 if TYPE_CHECKING:

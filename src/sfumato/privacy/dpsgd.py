@@ -35,7 +35,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sfumato.codec import Batch
+from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError, positive
 from sfumato.privacy.budget import GRADIENT_BITS, TrainingSpend
 from sfumato.privacy.randomness import Randomness

@@ -31,21 +31,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.codec import Batch, Codec
+from sfumato.data.batch import Batch
+from sfumato.data.image_codec import ImageCodec
+from sfumato.data.rows import encoded_rows, review
+from sfumato.data.sources import dataset_name
+from sfumato.data.table_codec import TableCodec
 from sfumato.errors import PrivateWarning, SfumatoError
-from sfumato.features.base import ENTRY_BITS, ROW_BITS, Statistic, unit_sensitivity
-from sfumato.images import ImageCodec
 from sfumato.privacy.answers import Arrays, Release, digest_of, load_training, training_bytes
 from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend, composed_epsilon
 from sfumato.privacy.ledger import ROW, Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
 from sfumato.privacy.randomness import Randomness, SystemRandomness
 from sfumato.privacy.sampled_gaussian import noise_multiplier_for, sampled_epsilon
+from sfumato.privacy.statistic import ENTRY_BITS, ROW_BITS, Statistic, unit_sensitivity
 from sfumato.privacy.zcdp import gaussian_scale
 from sfumato.progress import Progress, silent
-from sfumato.rows import encoded_rows, review
 from sfumato.schema import Schema
-from sfumato.sources import dataset_name
 from sfumato.storage import exchange, locked, next_of, reserved
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class Curator:
     def of(
         cls,
         data: Any,
-        codec: Codec | ImageCodec,
+        codec: TableCodec | ImageCodec,
         schema: Schema,
         budget: Budget,
         *,

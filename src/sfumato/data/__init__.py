@@ -1,0 +1,1 @@
+"""Reading and writing through the schema: sources, parsing, column codes, codecs, rows."""

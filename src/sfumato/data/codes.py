@@ -1,0 +1,446 @@
+"""Column codes: the values of a column as integer cells on a public grid, and back.
+
+Which cell a value has follows from the schema and from that value alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.data import parsing
+from sfumato.data.spelling import Spellings
+from sfumato.errors import SfumatoError
+from sfumato.schema import (
+    Boolean,
+    Categorical,
+    Column,
+    Datetime,
+    Identifier,
+    Numeric,
+    Value,
+    canonical_text,
+)
+
+DEFAULT_CELLS = 4096
+OTHER = "(other)"
+MISSING = "(missing)"
+
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+
+
+class ColumnCode(ABC):
+    """How one column's values become cells, and back: numbers, moments or categories.
+
+    A category has names and no positions; a number or a moment has positions in the unit interval
+    between its bounds and no names.
+    """
+
+    nullable: bool
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number of cells; that of null, where there is one, comes last."""
+
+    @property
+    def ordered(self) -> int:
+        """How many leading cells are neighbours in order."""
+        return 0
+
+    @property
+    def is_category(self) -> bool:
+        """Whether its cells have names instead of positions."""
+        return False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each cell of a category."""
+        return ()
+
+    @property
+    def meanings(self) -> tuple[Value, ...]:
+        """What each cell of a category stands for: a listed value, another one, or none."""
+        return ()
+
+    @property
+    def listed(self) -> tuple[Value, ...]:
+        """The values that a category lists, in the order of their cells, which come first."""
+        return ()
+
+    @property
+    def integer(self) -> bool:
+        """Whether it counts in whole numbers."""
+        return False
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The numbers at both ends of the unit interval."""
+        raise TypeError("a category has no bounds")
+
+    @property
+    def null_position(self) -> float:
+        """Where a null stands in the unit interval."""
+        raise TypeError("a category has no position")
+
+    @abstractmethod
+    def encode(self, array: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.float32] | None]:
+        """Give the cell of each value, and its position in the unit interval if it has one."""
+
+    @abstractmethod
+    def exact(self, given: pa.Array) -> pa.Scalar | None:
+        """Give a single value in the column's type; None if it is not one of the column's."""
+
+    @abstractmethod
+    def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:
+        """Give a value of each cell; within a cell of numbers it is drawn evenly."""
+
+    def from_unit(
+        self, unit: NDArray[np.floating[Any]], missing: NDArray[np.bool_] | None = None
+    ) -> pa.Array:
+        """Give the values at positions in the unit interval."""
+        raise TypeError("a category has no position")
+
+    def matched(self, array: pa.Array) -> int:
+        """Count the values that are missing or listed; all of those that need no list. Private."""
+        return len(array)
+
+    @abstractmethod
+    def outside(self, array: pa.Array) -> Counter[str]:
+        """Count what lies outside the schema, in words. Private."""
+
+
+@dataclass(frozen=True)
+class NumericCode(ColumnCode):
+    """Cells of a number: equal ones over the bounds, then atoms, then null.
+
+    Atoms are the exact values that often carry a mass of their own: zero, and the bounds, where
+    clamped values pile up. They are chosen by this rule and not by the data. Integers that fit get
+    one cell each and need no atoms.
+
+    >>> cells = NumericCode.of(Numeric(low=0, high=10), 5)
+    >>> cells.encode(pa.array([0.0, 3.0, 99.0]))[0].tolist()
+    [5, 1, 6]
+    """
+
+    low: float
+    width: float  # of a cell; whole for integers
+    cells: int
+    atoms: tuple[float, ...]
+    high: float
+    whole: bool
+    nullable: bool
+
+    @classmethod
+    def of(cls, column: Numeric, cells: int) -> NumericCode:
+        """Lay at most `cells` cells over the column's bounds."""
+        cells = column.bins or cells
+        low, high = column.low, column.high
+        if column.integer:
+            values = int(high) - int(low) + 1
+            width = float(-(-values // cells))
+            cells = -(-values // int(width))
+        else:
+            width = (high - low) / cells
+        spread = not column.integer or width > 1
+        atoms = tuple(sorted({low, high} | ({0.0} if low <= 0 <= high else set())))
+        return cls(
+            low=low,
+            width=width,
+            cells=cells,
+            atoms=atoms if spread else (),
+            high=high,
+            whole=column.integer,
+            nullable=column.nullable,
+        )
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest number."""
+        return self.low, self.high
+
+    @property
+    def ordered(self) -> int:
+        """How many leading cells are neighbours in order."""
+        return self.cells
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return self.cells + len(self.atoms) + self.nullable
+
+    @property
+    def integer(self) -> bool:
+        return self.whole
+
+    @property
+    def default(self) -> float:
+        """What a null becomes where null is not allowed: the middle of the bounds."""
+        middle = (self.low + self.high) / 2
+        return float(np.floor(middle)) if self.integer else middle
+
+    @property
+    def null_position(self) -> float:
+        return float(self.to_unit(np.array([self.default]))[0])
+
+    def encode(self, array: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Give the cell and the unit-interval position of each value."""
+        numbers = self.count(array)
+        missing = ~np.isfinite(numbers)  # infinities count as null, too
+        numbers = np.where(missing, self.default, np.clip(numbers, self.low, self.high))
+        if self.integer:
+            numbers = np.rint(numbers)
+        codes = ((numbers - self.low) // self.width).astype(np.int32)
+        np.clip(codes, 0, self.cells - 1, out=codes)
+        for index, atom in enumerate(self.atoms):
+            codes[numbers == atom] = self.cells + index
+        if self.nullable:
+            codes[missing] = self.size - 1
+        return codes, self.to_unit(numbers)
+
+    def count(self, array: pa.Array) -> NDArray[np.float64]:
+        """Give plain numbers; whatever is not one becomes NaN."""
+        return parsing.numbers(array)
+
+    def outside(self, array: pa.Array) -> Counter[str]:
+        return self.beyond(self.count(array), f"{self.low:g}", f"{self.high:g}", "number")
+
+    def beyond(self, numbers: NDArray[np.float64], low: str, high: str, kind: str) -> Counter[str]:
+        """Count numbers beyond the bounds, and nulls where none are allowed, in words."""
+        null = 0 if self.nullable else int((~np.isfinite(numbers)).sum())
+        return +Counter(
+            {
+                f"below {low}": int((numbers < self.low).sum()),
+                f"above {high}": int((numbers > self.high).sum()),
+                f"null or not a {kind}": null,
+            }
+        )
+
+    def exact(self, given: pa.Array) -> pa.Scalar | None:
+        """Give a single value in the column's type; None if it is not one of the column's."""
+        number = self.count(given)
+        missing = ~np.isfinite(number)
+        if missing[0]:
+            return _typed(np.zeros(1), self.integer, missing)[0] if self.nullable else None
+        within = self.low <= number[0] <= self.high and not (self.integer and number[0] % 1)
+        return _typed(number, self.integer, None)[0] if within else None
+
+    def to_unit(self, numbers: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Scale numbers within the bounds to [0, 1]."""
+        span = self.high - self.low
+        scaled = (numbers - self.low) / span if span else np.zeros(len(numbers))
+        return np.clip(scaled, 0, 1).astype(np.float32)
+
+    def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:
+        """Draw a value within each cell, evenly."""
+        spread = rng.random(len(codes)) * self.width
+        if self.integer:
+            spread = np.floor(spread)
+        numbers = self.low + np.minimum(codes, self.cells - 1) * self.width + spread
+        numbers = np.minimum(numbers, self.high)
+        for index, atom in enumerate(self.atoms):
+            numbers[codes == self.cells + index] = atom
+        missing = codes == self.size - 1 if self.nullable else None
+        return _typed(numbers, self.integer, missing)
+
+    def from_unit(
+        self, unit: NDArray[np.floating[Any]], missing: NDArray[np.bool_] | None = None
+    ) -> pa.Array:
+        """Scale [0, 1] back to typed values."""
+        numbers = self.low + np.clip(unit.astype(np.float64), 0, 1) * (self.high - self.low)
+        if self.integer:
+            numbers = np.rint(numbers)
+        return _typed(numbers, self.integer, missing if self.nullable else None)
+
+
+@dataclass(frozen=True)
+class DatetimeCode(ColumnCode):
+    """Cells of a moment: an integer column of whole units since 1970."""
+
+    units: NumericCode
+    unit: str
+    low: datetime
+    high: datetime
+
+    @classmethod
+    def of(cls, column: Datetime, cells: int) -> DatetimeCode:
+        """Lay at most `cells` cells over the column's bounds."""
+        low, high = (
+            int(np.datetime64(moment, "s").astype(np.int64)) // _SECONDS[column.unit]
+            for moment in (column.low, column.high)
+        )
+        counted = Numeric(
+            low=low, high=high, integer=True, bins=column.bins, nullable=column.nullable
+        )
+        return cls(NumericCode.of(counted, cells), column.unit, column.low, column.high)
+
+    @property
+    def nullable(self) -> bool:  # type: ignore[override]
+        return self.units.nullable
+
+    @property
+    def size(self) -> int:
+        return self.units.size
+
+    @property
+    def ordered(self) -> int:
+        return self.units.ordered
+
+    @property
+    def integer(self) -> bool:
+        return True
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds as `count` counts."""
+        return self.units.bounds
+
+    @property
+    def null_position(self) -> float:
+        return self.units.null_position
+
+    def encode(self, array: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        return self.units.encode(pa.array(self.count(array)))
+
+    def count(self, array: pa.Array) -> NDArray[np.float64]:
+        """Give whole units since 1970; whatever is not a moment becomes NaN."""
+        units: NDArray[np.float64] = parsing.seconds(array) // _SECONDS[self.unit]
+        return units
+
+    def exact(self, given: pa.Array) -> pa.Scalar | None:
+        count = self.units.exact(pa.array(self.count(given)))
+        return None if count is None else self._moments(pa.array([count.as_py()], pa.int64()))[0]
+
+    def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:
+        return self._moments(self.units.decode(codes, rng))
+
+    def from_unit(
+        self, unit: NDArray[np.floating[Any]], missing: NDArray[np.bool_] | None = None
+    ) -> pa.Array:
+        return self._moments(self.units.from_unit(unit, missing))
+
+    def outside(self, array: pa.Array) -> Counter[str]:
+        return self.units.beyond(self.count(array), str(self.low), str(self.high), "moment")
+
+    def _moments(self, counts: pa.Array) -> pa.Array:
+        seconds = pc.multiply(counts, _SECONDS[self.unit]).cast(pa.timestamp("s"))
+        return seconds.cast(pa.date32()) if self.unit == "day" else seconds
+
+
+@dataclass(frozen=True)
+class CategoryCode(ColumnCode):
+    """One cell for each listed value, then other, then null."""
+
+    values: tuple[Any, ...]
+    other: bool
+    nullable: bool
+
+    @property
+    def size(self) -> int:
+        return len(self.values) + self.other + self.nullable
+
+    @property
+    def is_category(self) -> bool:
+        return True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(canonical_text(value) for value in self.meanings)
+
+    @property
+    def meanings(self) -> tuple[Value, ...]:
+        return (*self.values, *[OTHER] * self.other, *[MISSING] * self.nullable)
+
+    @property
+    def default(self) -> int:
+        """Where unlisted values go: other, else null, else the first listed value."""
+        return len(self.values) if self.other or self.nullable else 0
+
+    @cached_property
+    def spellings(self) -> Spellings:
+        """The texts by which the listed values are recognised."""
+        return Spellings(self.values)
+
+    def encode(self, array: pa.Array) -> tuple[NDArray[np.int32], None]:
+        """Give the cell of each value."""
+        texts, known = self.recognised(array)
+        codes = pc.fill_null(known, self.default).to_numpy(zero_copy_only=False).astype(np.int32)
+        if self.nullable:
+            missing = pc.and_(pc.is_null(known), parsing.is_null(texts))
+            codes[missing.to_numpy(zero_copy_only=False)] = self.size - 1
+        return codes, None
+
+    def recognised(self, array: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """Give each value's text, and its place among the listed ones: null for none of them."""
+        array = parsing.plain(array)
+        if pa.types.is_floating(array.type) and self.spellings.beyond_floats is not None:
+            # A single null makes floating-point numbers of a frame's whole numbers.
+            raise SfumatoError(
+                f"floating-point numbers cannot tell {self.spellings.beyond_floats} from its "
+                "neighbours: give the column as whole numbers or as text"
+            )
+        texts = parsing.texts(array)
+        return texts, self.spellings.find(texts)
+
+    @property
+    def listed(self) -> tuple[Value, ...]:
+        return self.values
+
+    def matched(self, array: pa.Array) -> int:
+        texts, known = self.recognised(array)
+        return pc.sum(pc.or_(pc.is_valid(known), parsing.is_null(texts))).as_py() or 0
+
+    def outside(self, array: pa.Array) -> Counter[str]:
+        texts, known = self.recognised(array)
+        strange = pc.filter(texts, pc.is_null(known))
+        null = parsing.is_null(strange)
+        values = pc.filter(strange, pc.invert(null)).to_pylist()
+        found = Counter(f"the unlisted value {value!r}" for value in values)
+        missing = 0 if self.nullable else pc.sum(null).as_py() or 0
+        return found + Counter({"null": missing})
+
+    def exact(self, given: pa.Array) -> pa.Scalar | None:
+        texts, known = self.recognised(given)
+        other = self.other and texts[0].as_py() == OTHER
+        missing = self.nullable and parsing.is_null(texts)[0].as_py()
+        if not (known[0].is_valid or other or missing):
+            return None
+        return self.decode(self.encode(given)[0], np.random.default_rng(0))[0]
+
+    def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:
+        """Give the value of each cell."""
+        names: list[Any] = list(self.values)
+        if len({type(name) for name in names}) > 1 or (self.other and type(names[0]) is not str):
+            names = [canonical_text(name) for name in names]
+        dictionary = names + [OTHER] * self.other + [None] * self.nullable
+        return pa.array(dictionary).take(pa.array(codes))
+
+
+def code_of(column: Column, cells: int = DEFAULT_CELLS) -> ColumnCode:
+    """Give the code of a modelled column, at most `cells` for a number."""
+    match column:
+        case Numeric():
+            return NumericCode.of(column, cells)
+        case Datetime():
+            return DatetimeCode.of(column, cells)
+        case Categorical():
+            return CategoryCode(column.values, column.other, column.nullable)
+        case Boolean():
+            return CategoryCode((False, True), False, column.nullable)
+        case Identifier():
+            raise SfumatoError("an identifier is never modelled")
+
+
+def _typed(
+    numbers: NDArray[np.float64], integer: bool, missing: NDArray[np.bool_] | None
+) -> pa.Array:
+    return pa.array(numbers.astype(np.int64) if integer else numbers, mask=missing)

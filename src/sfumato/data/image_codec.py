@@ -1,0 +1,65 @@
+"""Pixels to the unit cube and labels to class numbers, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.data.batch import Batch
+from sfumato.data.spelling import Spellings
+from sfumato.errors import SfumatoError
+from sfumato.schema import Images, canonical_text
+
+Labels = Sequence[Any] | NDArray[Any]
+
+
+class ImageCodec:
+    """Pixels to the unit cube and labels to class numbers, and back."""
+
+    def __init__(self, images: Images) -> None:
+        self.images = images
+        self._spellings = Spellings(images.classes)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width and channels."""
+        return self.images.height, self.images.width, self.images.channels
+
+    @property
+    def classes(self) -> int:
+        """The number of classes; an unlabelled set is one class."""
+        return max(1, len(self.images.classes))
+
+    def encode(self, raw: tuple[NDArray[np.uint8], Labels | None]) -> Batch:
+        """Encode a batch; labels that are not listed count as the first class."""
+        pixels, labels = raw
+        codes = np.zeros((len(pixels), 1), np.int32)
+        if self.images.classes and labels is not None:
+            found = self._spellings.find(pa.array(label_texts(labels), pa.string()))
+            codes[:, 0] = pc.fill_null(found, 0).to_numpy(zero_copy_only=False)
+        unit: NDArray[np.float32] = pixels.reshape(len(pixels), -1).astype(np.float32)
+        unit /= 255
+        return Batch(codes, unit)
+
+    def decode(self, unit: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
+        """Give pixels back, rounded and clipped to their range."""
+        pixels: NDArray[np.uint8] = np.rint(np.clip(unit, 0, 1) * 255).astype(np.uint8)
+        return pixels.reshape(-1, *self.shape)
+
+
+def label_texts(labels: Labels) -> list[str]:
+    """Give each label's canonical text, from that label alone.
+
+    >>> label_texts([2.0, "unknown", np.int64(3)])
+    ['2', 'unknown', '3']
+    """
+    values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if any(isinstance(value, list | tuple | np.ndarray) for value in plain):
+        raise SfumatoError("labels must be one for each image, not a list for each")
+    return [canonical_text(value) for value in plain]

@@ -1,0 +1,177 @@
+"""Image sets: npz, idx and folders of pictures, as re-iterable batches, and back to files."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from sfumato.errors import SfumatoError
+from sfumato.schema import Images
+
+Labels = Sequence[Any] | NDArray[Any]
+
+_BATCH = 2048
+_PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
+
+
+class ImageRows(Protocol):
+    """An image set that can be read again and again."""
+
+    def batches(self) -> Iterator[tuple[NDArray[np.uint8], Labels | None]]:
+        """Read pixels (n, height, width, channels) and labels."""
+
+
+class ArrayRows:
+    """Images in memory: `x` (n, height, width[, channels]) of uint8 and labels `y`."""
+
+    def __init__(self, x: NDArray[np.uint8], y: Labels | None, images: Images) -> None:
+        self.x, self.y = x, y
+        _check_shape("the array x", x.shape[1:], x.dtype, images)
+        if y is not None and len(y) != len(x):
+            raise SfumatoError(f"there are {len(x)} images but {len(y)} labels")
+
+    def batches(self) -> Iterator[tuple[NDArray[np.uint8], Labels | None]]:
+        """Read slices."""
+        for start in range(0, len(self.x), _BATCH):
+            labels = None if self.y is None else self.y[start : start + _BATCH]
+            yield _four(self.x[start : start + _BATCH]), labels
+
+
+class StreamedRows:
+    """Images in a file whose header gives their shape: read piece by piece."""
+
+    def __init__(
+        self,
+        opened: Callable[[], AbstractContextManager[IO[bytes]]],
+        header: Callable[[IO[bytes]], tuple[tuple[int, ...], np.dtype[Any]]],
+        labels: Labels | None,
+        place: str,
+        images: Images,
+    ) -> None:
+        self._opened, self._header, self._labels, self._place = opened, header, labels, place
+        with opened() as stream:
+            shape, dtype = header(stream)
+        _check_shape(place, shape[1:], dtype, images)
+        if images.classes and (labels is None or len(labels) != shape[0]):
+            raise SfumatoError(f"{place} has no label for each image, but the schema has classes")
+
+    def batches(self) -> Iterator[tuple[NDArray[np.uint8], Labels | None]]:
+        """Read pieces of the file."""
+        with self._opened() as stream:
+            shape, _ = self._header(stream)
+            for start in range(0, shape[0], _BATCH):
+                count = min(_BATCH, shape[0] - start)
+                data = stream.read(count * int(np.prod(shape[1:])))
+                pixels = np.frombuffer(data, np.uint8).reshape(count, *shape[1:])
+                labels = None if self._labels is None else self._labels[start : start + count]
+                yield _four(pixels), labels
+
+
+class FolderRows:
+    """A folder of pictures, one subfolder per class; resized to the schema's size."""
+
+    def __init__(self, folder: Path, images: Images) -> None:
+        self._images = images
+        pictures = sorted(p for p in folder.rglob("*") if p.suffix.lower() in _PICTURES)
+        if not pictures:
+            raise SfumatoError(f"{folder} holds no pictures")
+        self._files = [(p, p.relative_to(folder).parts[0]) for p in pictures]
+
+    def batches(self) -> Iterator[tuple[NDArray[np.uint8], Labels | None]]:
+        """Read pictures one by one."""
+        for start in range(0, len(self._files), _BATCH):
+            files = self._files[start : start + _BATCH]
+            pixels = np.stack([self._read(path) for path, _ in files])
+            yield _four(pixels), [label for _, label in files]
+
+    def _read(self, path: Path) -> NDArray[np.uint8]:
+        size = (self._images.width, self._images.height)
+        try:
+            with Image.open(path) as picture:
+                plain = picture.convert("L" if self._images.channels == 1 else "RGB")
+                return np.asarray(plain if plain.size == size else plain.resize(size))
+        except (UnidentifiedImageError, OSError):
+            raise SfumatoError(f"cannot read the picture {path}: remove or repair it") from None
+
+
+def image_rows(data: Any, images: Images) -> ImageRows:
+    """Open an image set: npz, idx, a folder, or a pair of arrays (x, y)."""
+    if isinstance(data, tuple) and len(data) == 2:
+        return ArrayRows(np.asarray(data[0]), data[1], images)
+    if not isinstance(data, str | Path):
+        raise SfumatoError(f"cannot read images from a {type(data).__name__}")
+    path = Path(data)
+    if not path.exists():
+        raise SfumatoError(f"there is no file {path}")
+    if path.is_dir():
+        return FolderRows(path, images)
+    if path.suffix == ".npz":
+        return _npz_rows(path, images)
+    if "idx" in path.name:
+        return _idx_rows(path, images)
+    raise SfumatoError(f"cannot tell what {path} is: images come as .npz, idx or a folder")
+
+
+def _npz_rows(path: Path, images: Images) -> ImageRows:
+    def header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        version = np.lib.format.read_magic(stream)
+        read = {(1, 0): np.lib.format.read_array_header_1_0}.get(
+            version, np.lib.format.read_array_header_2_0
+        )
+        shape, fortran, dtype = read(stream)
+        if fortran:
+            raise SfumatoError(f"{path}: save x in C order (numpy.ascontiguousarray)")
+        return shape, dtype
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.namelist()
+        if "x.npy" not in members:
+            raise SfumatoError(f"{path} has no array x; it has {', '.join(members)}")
+        with np.load(path, allow_pickle=False) as arrays:
+            labels = arrays["y"] if "y.npy" in members else None
+        return StreamedRows(
+            lambda: zipfile.ZipFile(path).open("x.npy"), header, labels, f"{path}, x", images
+        )
+    except (zipfile.BadZipFile, ValueError, EOFError):
+        raise SfumatoError(f"{path} is not a readable npz file") from None
+
+
+def _idx_rows(path: Path, images: Images) -> ImageRows:
+    def opened(file: Path) -> IO[bytes]:
+        return gzip.open(file) if file.suffix == ".gz" else file.open("rb")  # type: ignore[return-value]
+
+    def header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        magic = stream.read(4)
+        if len(magic) < 4 or magic[:3] != b"\0\0\x08":
+            raise SfumatoError(f"{path} is not an idx file of bytes")
+        shape = np.frombuffer(stream.read(4 * magic[3]), ">i4")
+        return tuple(int(size) for size in shape), np.dtype(np.uint8)
+
+    labels = None
+    beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
+    if beside != path and beside.exists():
+        with opened(beside) as stream:
+            count = header(stream)[0][0]
+            labels = np.frombuffer(stream.read(count), np.uint8)
+    return StreamedRows(lambda: opened(path), header, labels, str(path), images)
+
+
+def _check_shape(place: str, shape: tuple[int, ...], dtype: np.dtype[Any], images: Images) -> None:
+    wanted = (images.height, images.width, images.channels)
+    if dtype != np.uint8:
+        raise SfumatoError(f"{place} holds {dtype}; images are uint8 from 0 to 255")
+    if (shape if len(shape) == 3 else (*shape, 1)) != wanted:
+        raise SfumatoError(f"{place} has images of shape {shape}; the schema says {wanted}")
+
+
+def _four(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return pixels if pixels.ndim == 4 else pixels[..., None]

@@ -1,0 +1,76 @@
+"""Between typed columns and numbers: integer cells for counting, the unit cube for kernels.
+
+Everything here follows from the schema alone, row by row: no row's code depends on another row,
+which is what lets a statistic bound the influence of one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.data.batch import Batch
+from sfumato.data.codes import DEFAULT_CELLS, code_of
+from sfumato.errors import SfumatoError
+from sfumato.schema import Schema, canonical_text
+
+
+class TableCodec:
+    """A table's schema as cells, one `Cells` per modelled column, in the schema's order."""
+
+    def __init__(self, schema: Schema, cells: int = DEFAULT_CELLS) -> None:
+        self.schema = schema
+        self.names = tuple(schema.modelled)
+        self.columns = tuple(code_of(column, cells) for column in schema.modelled.values())
+
+    def index(self, name: str) -> int:
+        """Give a column's position; an error lists what there is."""
+        if name not in self.names:
+            known = ", ".join(self.names)
+            raise SfumatoError(f"the schema has no modelled column '{name}'; it has: {known}")
+        return self.names.index(name)
+
+    def cell_of(self, name: str, value: Any) -> tuple[int, pa.Scalar]:
+        """Give the cell of one public value, and the value in the column's type.
+
+        A value that is not in the schema is an error here, unlike in private rows.
+        """
+        cells = self.columns[self.index(name)]
+        given = pa.array([None if value is None else canonical_text(value)], pa.string())
+        exact = cells.exact(given)
+        if exact is None:
+            raise SfumatoError(f"'{value}' is not a value of column '{name}' in the schema")
+        return int(cells.encode(given)[0][0]), exact
+
+    def encode(self, rows: pa.RecordBatch) -> Batch:
+        """Encode a record batch that holds the schema's columns."""
+        codes = np.empty((rows.num_rows, len(self.names)), np.int32)
+        units = []
+        for index, (name, cells) in enumerate(zip(self.names, self.columns, strict=True)):
+            try:
+                codes[:, index], unit = cells.encode(rows.column(name))
+            except SfumatoError as error:
+                raise SfumatoError(f"column '{name}': {error}") from None
+            except pa.ArrowException:
+                kind = rows.column(name).type
+                raise SfumatoError(f"column '{name}': cannot read values of type {kind}") from None
+            if unit is not None:
+                units.append(unit)
+        flat = np.stack(units, axis=1) if units else np.empty((rows.num_rows, 0), np.float32)
+        return Batch(codes, flat)
+
+    def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Table:
+        """Give typed columns back; values within a cell are drawn evenly."""
+        return self.assemble(
+            [cells.decode(codes[:, i], rng) for i, cells in enumerate(self.columns)], len(codes)
+        )
+
+    def assemble(self, modelled: Sequence[pa.Array], rows: int) -> pa.Table:
+        """Make a table of decoded columns, with identifiers numbered anew."""
+        arrays = dict(zip(self.names, modelled, strict=True))
+        numbers = pa.array(np.arange(1, rows + 1))
+        return pa.table({name: arrays.get(name, numbers) for name in self.schema.columns})

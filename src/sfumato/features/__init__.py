@@ -1,1 +1,0 @@
-"""Statistics of private rows, each with the bound that it obeys."""

@@ -1,1 +1,0 @@
-"""Generators: what is trained against releases, for free."""

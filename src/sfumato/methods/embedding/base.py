@@ -1,0 +1,245 @@
+"""What the methods share that train a generator to meet released mean embeddings.
+
+First the number of rows of each class is released, for a small share of the budget; then what the
+method asks for. All that follows is training on released values, and free.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.data.image_codec import ImageCodec
+from sfumato.data.image_set import ImageSet
+from sfumato.data.table_codec import TableCodec
+from sfumato.errors import SfumatoError
+from sfumato.methods.base import Given, Method, Model, Plan
+from sfumato.methods.spaces import ImageSpace, PointSpace, space_of
+from sfumato.privacy.answers import Release
+from sfumato.privacy.budget import Budget, Spend
+from sfumato.privacy.release import Curator, plan_spend
+from sfumato.progress import Progress, silent
+from sfumato.schema import Schema, canonical_text
+from sfumato.statistics.counts import Counts
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from sfumato.methods.embedding.networks import Generator
+    from sfumato.methods.embedding.training import Embedding, Target
+
+COUNT_SHARE = 0.05
+
+_TABLE_CODE, _IMAGE_CODE = 14, 5  # random numbers behind a row
+_SAMPLED_AT_ONCE = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingMethod(Method):
+    """A method that meets mean embeddings.
+
+    Parameters
+    ----------
+    target
+        The column to condition on, a category. None models all columns alike. The classes of an
+        image set are those of its schema.
+    balanced
+        The owner's public word that all classes are equally frequent: then only the number of
+        rows is released, and not that of each class.
+    steps
+        The most steps to train.
+    """
+
+    free: ClassVar[frozenset[str]] = frozenset({"seed", "steps"})
+    notes: ClassVar[tuple[str, ...]] = ()
+    """What a plan cannot know, in words."""
+
+    target: str | None = None
+    balanced: bool = False
+    steps: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise SfumatoError(f"steps must be at least 1, got {self.steps}")
+
+    def codec(self, schema: Schema) -> TableCodec | ImageCodec:
+        """Give the code of the schema."""
+        return ImageCodec(schema.images) if schema.images else TableCodec(schema)
+
+    def layout(self, schema: Schema) -> PointSpace:
+        """Give the layout of the schema's rows."""
+        return space_of(self.codec(schema), self.target)
+
+    def plan(self, schema: Schema, budget: Budget) -> Plan:
+        """Say what would be released."""
+        layout = self.layout(schema)
+        counts = plan_spend("class counts", self._counts(layout), budget, COUNT_SHARE)
+        spends = (counts, *self.embedding_spends(layout, budget))
+        return Plan(method=self.name, budget=budget, spends=spends, notes=self.notes)
+
+    @abstractmethod
+    def embedding_spends(self, layout: PointSpace, budget: Budget) -> list[Spend]:
+        """Say what the embeddings would cost; sizes are upper bounds."""
+
+    @abstractmethod
+    def targets(
+        self, curator: Curator, layout: PointSpace, counts: NDArray[np.float64]
+    ) -> list[tuple[Embedding, Target]]:
+        """Release embeddings; the generator is trained to meet one after the other."""
+
+    def learn(self, curator: Curator, schema: Schema, progress: Progress = silent) -> Model:
+        """Release the counts and the embeddings, and train a generator to meet them."""
+        layout = self.layout(schema)
+        generator = self.generator(layout)  # fails before anything is spent if torch is missing
+        from sfumato.methods.embedding.training import Training, match
+
+        released = curator.release("class counts", self._counts(layout), COUNT_SHARE)
+        counts = self._class_counts(released, layout.classes)
+        targets = self.targets(curator, layout, counts)
+        for number, (embedding, target) in enumerate(targets):
+            match(
+                generator,
+                embedding,
+                target,
+                Training(steps=-(-self.steps // len(targets)), batch=getattr(self, "batch", 500)),
+                seed=self.seed + number,
+                checkpoint=self._checkpoint(curator, number),
+                progress=progress,
+            )
+        return EmbeddingModel(
+            method=self,
+            schema=schema,
+            guarantee=curator.guarantee,
+            releases=tuple(curator.releases),
+            counts=counts,
+            weights={k: v.numpy() for k, v in generator.state_dict().items()},
+        )
+
+    def generator(self, layout: PointSpace) -> Generator:
+        """Make an untrained generator."""
+        try:
+            import torch
+        except ImportError:
+            raise SfumatoError(f"{self.name} needs torch: pip install 'sfumato[neural]'") from None
+        with torch.random.fork_rng([]):
+            torch.manual_seed(self.seed)
+            return self.network_for(layout)
+
+    def network_for(self, layout: PointSpace) -> Generator:
+        """Make the network for a layout."""
+        from sfumato.methods.embedding.networks import ImageGenerator, TableGenerator
+
+        if isinstance(layout, ImageSpace):
+            return ImageGenerator(_IMAGE_CODE, layout.classes, layout.codec.shape)
+        return TableGenerator(_TABLE_CODE, layout.classes, layout.size, layout.blocks)
+
+    def _checkpoint(self, curator: Curator, number: int) -> Path | None:
+        """Name the state of a training by all that determines it."""
+        if curator.folder is None:
+            return None
+        identity = sha256(json.dumps([self.name, asdict(self), number]).encode())
+        for release in curator.releases:
+            identity.update(release.values.tobytes())
+        return curator.folder / f"generator-{identity.hexdigest()[:16]}.safetensors"
+
+    def _counts(self, layout: PointSpace) -> Counts:
+        return Counts([(layout.class_axis(apart=not self.balanced),)])
+
+    def _class_counts(self, release: Release, classes: int) -> NDArray[np.float64]:
+        """Give the rows of each class, no fewer than the noise could hide."""
+        counts = np.maximum(release.values, max(1.0, release.sigma))
+        return counts if len(counts) == classes else np.full(classes, counts[0] / classes)
+
+
+def with_nulls(layout: PointSpace, points: Tensor) -> tuple[Tensor, Tensor]:
+    """Part generated points into numbers and blocks, with nulls among the numbers.
+
+    Where a private number is null, the middle of its bounds stands for it; so it does where a
+    generated one is drawn to be null.
+    """
+    import torch
+
+    numbers, blocks = points.tensor_split([layout.size], dim=1)
+    if layout.flags:
+        chances = points[:, [flag.flag for flag in layout.flags]].detach()
+        places = [flag.number for flag in layout.flags]
+        defaults = points.new_tensor([flag.default for flag in layout.flags])
+        missing = torch.rand_like(chances) < chances
+        numbers = numbers.clone()
+        numbers[:, places] = torch.where(missing, defaults, numbers[:, places])
+    return numbers, blocks
+
+
+def class_of(layout: PointSpace, given: Given) -> int:
+    """Find the class that is given, or say what can be."""
+    name = layout.condition
+    if name is None or list(given) != [name]:
+        can = f"only '{name}' can be given" if name else "it has no classes"
+        raise SfumatoError(f"this model cannot be conditioned on {', '.join(given)}: {can}")
+    values = [canonical_text(value) for value in layout.class_values]
+    value = canonical_text(given[name])
+    if value not in values:
+        raise SfumatoError(f"'{name}' has no value '{value}'; it has: {', '.join(values)}")
+    return values.index(value)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EmbeddingModel(Model):
+    """A trained generator and the noisy number of rows of each class."""
+
+    method: EmbeddingMethod
+    counts: NDArray[np.float64]
+    weights: dict[str, NDArray[Any]]
+
+    @property
+    def rows(self) -> int:
+        """The noisy number of rows."""
+        return max(1, round(float(self.counts.sum())))
+
+    def sample(
+        self, n: int | None = None, given: Given | None = None, seed: int = 0
+    ) -> pa.Table | ImageSet:
+        """Draw rows or images; only the class can be given."""
+        import torch
+
+        layout = self.method.layout(self.schema)
+        generator = self.method.generator(layout)
+        generator.load_state_dict({k: torch.tensor(v) for k, v in self.weights.items()})
+        generator.eval()
+        rng = np.random.default_rng(seed)
+        n = self.rows if n is None else n
+        if given:
+            classes = np.full(n, class_of(layout, given))
+        else:
+            classes = rng.choice(layout.classes, n, p=self.counts / self.counts.sum())
+        noise = rng.standard_normal((n, generator.code), dtype=np.float32)
+        points = [np.empty((0, layout.size + sum(layout.blocks)), np.float32)]
+        with torch.no_grad():
+            for start in range(0, n, _SAMPLED_AT_ONCE):
+                part = slice(start, start + _SAMPLED_AT_ONCE)
+                onehot = torch.eye(layout.classes)[torch.from_numpy(classes[part])]
+                points.append(generator(torch.from_numpy(noise[part]), onehot).numpy())
+        return layout.decode(np.concatenate(points), classes, rng)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the counts and the generator's weights."""
+        return {"counts": self.counts} | {f"weights/{k}": v for k, v in self.weights.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], **common: Any) -> EmbeddingModel:
+        """Read back what `arrays` gave."""
+        weights = {
+            k.removeprefix("weights/"): v for k, v in arrays.items() if k.startswith("weights/")
+        }
+        return cls(counts=arrays["counts"], weights=weights, **common)
+
+
+EmbeddingMethod.model_class = EmbeddingModel

@@ -1,0 +1,1 @@
+"""`moments`: images by their moments, the default for image sets."""

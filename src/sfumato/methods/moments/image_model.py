@@ -1,0 +1,191 @@
+"""Images from elliptical groups in a basis of low frequencies, mended cell by cell.
+
+A class is a mixture of groups, each an ellipsoid with a log-normal radius. Draws are turned into
+images and back, so that what clipping to the pixel range does is part of the model; then cells of
+draws are reweighted, and their images shifted, to what was released about them. Images keep the
+edges that clipping makes, though the basis does not see them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.statistics.frequencies import LowFrequencies
+from sfumato.statistics.labelled_vectors import Codebook
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+_OVERSAMPLING = 3  # draws for each one that cells keep
+_PIECE = 4096  # images at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Coordinates z of coefficients v: ``z = (v - centre) @ axes * scale``, axes orthonormal."""
+
+    frequencies: LowFrequencies
+    centre: Floats
+    axes: Floats  # (coefficients, dim)
+    scale: Floats  # (dim,)
+
+    @cached_property
+    def _middle(self) -> Singles:
+        """The image at the centre."""
+        return (0.5 + self.centre @ self.frequencies.matrix).astype(np.float32)
+
+    @cached_property
+    def _to_pixels(self) -> Singles:
+        return ((self.axes / self.scale).T @ self.frequencies.matrix).astype(np.float32)
+
+    @cached_property
+    def _to_coordinates(self) -> Singles:
+        return (self.frequencies.matrix.T @ (self.axes * self.scale)).astype(np.float32)
+
+    def images(self, z: Floats) -> Singles:
+        """Give images with pixels in [0, 1]."""
+        pixels: Singles = np.clip(self.change(z) + self._middle, 0.0, 1.0)
+        return pixels
+
+    def change(self, z: Floats) -> Singles:
+        """Give the change of images that changes their coordinates by z."""
+        return z.astype(np.float32) @ self._to_pixels
+
+    def coordinates(self, images: Singles) -> Floats:
+        """Give the coordinates of images."""
+        return ((images - self._middle) @ self._to_coordinates).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipses:
+    """Groups: to which class each belongs, its size, mean, shape and radius."""
+
+    owner: NDArray[np.int64]
+    counts: Floats
+    means: Floats  # (groups, dim)
+    roots: Floats  # (groups, dim, dim), Cholesky factors
+    radius_mean: Floats  # of the log radius
+    radius_deviation: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """What cells of draws are to be mended by: a weight ratio and a shift each."""
+
+    codebook: Codebook
+    weights: Floats
+    shifts: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ImageModel:
+    """Draws images of a class."""
+
+    basis: Basis
+    ellipses: Ellipses
+    class_counts: Floats
+    cells: Cells | None = None
+
+    def draw(self, label: int, count: int, rng: np.random.Generator) -> Floats:
+        """Draw the coordinates of images of a class, not mended by cells."""
+        return self._seen(self._elliptical(label, count, rng))
+
+    def images(self, label: int, count: int, rng: np.random.Generator) -> Singles:
+        """Draw images of a class, pixels in [0, 1]."""
+        if self.cells is None:
+            z = self._elliptical(label, count, rng)
+            shifts = np.zeros_like(z)
+        else:
+            z = self._elliptical(label, _OVERSAMPLING * count, rng)
+            cell = self.cells.codebook.assign(self._seen(z), np.full(len(z), label))
+            # Weighted sampling without replacement (Efraimidis and Spirakis 2006).
+            kept = np.argsort(rng.exponential(size=len(z)) / self.cells.weights[cell])[:count]
+            z, shifts = z[kept], self.cells.shifts[cell[kept]]
+        pixels = np.empty((count, int(np.prod(self.basis.frequencies.shape))), np.float32)
+        for piece in _pieces(count):
+            pixels[piece] = self.basis.images(z[piece]) + self.basis.change(shifts[piece])
+        return np.clip(pixels, 0.0, 1.0)
+
+    def _elliptical(self, label: int, count: int, rng: np.random.Generator) -> Floats:
+        e = self.ellipses
+        groups = np.flatnonzero(e.owner == label)
+        sizes = rng.multinomial(count, e.counts[groups] / e.counts[groups].sum())
+        parts = []
+        for group, size in zip(groups, sizes, strict=True):
+            direction = rng.standard_normal((size, e.means.shape[1]))
+            log_radius = e.radius_mean[group] + e.radius_deviation[group] * rng.standard_normal(
+                size
+            )
+            length = np.exp(log_radius) * np.sqrt(direction.shape[1])
+            direction *= (length / np.linalg.norm(direction, axis=1))[:, None]
+            parts.append(e.means[group] + direction @ e.roots[group].T)
+        return np.concatenate(parts)
+
+    def _seen(self, z: Floats) -> Floats:
+        """Give the coordinates that are left when images are clipped to the pixel range."""
+        seen = np.empty_like(z)
+        for piece in _pieces(len(z)):
+            seen[piece] = self.basis.coordinates(self.basis.images(z[piece]))
+        return seen
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give plain arrays, to be stored."""
+        basis, e = self.basis, self.ellipses
+        arrays: dict[str, NDArray[Any]] = {
+            "shape": np.array(basis.frequencies.shape),
+            "centre": basis.centre,
+            "axes": basis.axes,
+            "scale": basis.scale,
+            "class_counts": self.class_counts,
+            "owner": e.owner,
+            "counts": e.counts,
+            "means": e.means,
+            "roots": e.roots,
+            "radius_mean": e.radius_mean,
+            "radius_deviation": e.radius_deviation,
+        }
+        if self.cells is not None:
+            arrays |= {
+                "cell_centres": self.cells.codebook.centres,
+                "cell_sizes": np.array(self.cells.codebook.sizes),
+                "cell_weights": self.cells.weights,
+                "cell_shifts": self.cells.shifts,
+            }
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> ImageModel:
+        """Read what `arrays` gave."""
+        height, width, channels = arrays["shape"].tolist()
+        frequencies = LowFrequencies((height, width, channels), len(arrays["centre"]))
+        basis = Basis(frequencies, arrays["centre"], arrays["axes"], arrays["scale"])
+        names = ("owner", "counts", "means", "roots", "radius_mean", "radius_deviation")
+        model = cls(basis, Ellipses(*(arrays[name] for name in names)), arrays["class_counts"])
+        if "cell_centres" not in arrays:
+            return model
+        codebook = Codebook(arrays["cell_centres"], tuple(arrays["cell_sizes"].tolist()))
+        cells = Cells(codebook, arrays["cell_weights"], arrays["cell_shifts"])
+        return replace(model, cells=cells)
+
+
+def _pieces(count: int) -> list[slice]:
+    return [slice(start, start + _PIECE) for start in range(0, count, _PIECE)]
+
+
+def k_means(points: Floats, count: int, rng: np.random.Generator, steps: int = 12) -> Floats:
+    """Give the centres of Lloyd's algorithm from random points."""
+    centres = points[rng.choice(len(points), count, replace=False)]
+    for _ in range(steps):
+        nearest = (2 * points @ centres.T - (centres * centres).sum(axis=1)).argmax(axis=1)
+        sizes = np.bincount(nearest, minlength=count)
+        member = np.zeros((count, len(points)))
+        member[nearest, np.arange(len(points))] = 1
+        moved = member @ points / np.maximum(sizes, 1)[:, None]
+        centres = np.where(sizes[:, None] > 0, moved, centres)
+    return centres

@@ -1,0 +1,115 @@
+"""`moments`: images by their moments, the default for image sets.
+
+Each class is modelled in a basis that is learned from noisy second moments: by ellipsoids, whose
+shapes and radii are released, and by cells, in which draws from the ellipsoids are reweighted and
+shifted to what was released about them. No network, no public data. The family's root is the
+Gaussian in a public encoder's feature space (DP-MGE); here the encoder is a
+cosine transform and the Gaussian a mixture per class.
+
+Whatever is decided on the way (basis, bounds, groups, cells) follows from earlier releases and the
+known size of their noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.data.image_codec import ImageCodec
+from sfumato.data.image_set import ImageSet
+from sfumato.errors import SfumatoError
+from sfumato.methods.base import Given, Method, Model, Plan
+from sfumato.methods.moments.fit import MomentFit, plan_moments
+from sfumato.methods.moments.image_model import ImageModel
+from sfumato.privacy.budget import Budget
+from sfumato.privacy.release import Curator
+from sfumato.progress import Progress, silent
+from sfumato.schema import Schema, canonical_text
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments(Method):
+    """Count, mean and second moments of each class, in a basis learned from the data."""
+
+    name: ClassVar[str] = "moments"
+
+    def codec(self, schema: Schema) -> ImageCodec:
+        if schema.images is None:
+            raise SfumatoError("moments is for image sets; for tables use pairs")
+        return ImageCodec(schema.images)
+
+    def plan(self, schema: Schema, budget: Budget) -> Plan:
+        """Say what would be released at the most."""
+        return Plan(
+            method=self.name,
+            budget=budget,
+            spends=plan_moments(self.codec(schema), budget),
+            notes=(
+                "Groups and cells become fewer, and 'groups' is left out, where images are few.",
+            ),
+        )
+
+    def learn(self, curator: Curator, schema: Schema, progress: Progress = silent) -> MomentsModel:
+        """Release moments step by step, each step laid out by the ones before."""
+        codec = self.codec(schema)
+        fitted = MomentFit(curator, codec, np.random.default_rng(self.seed), progress).model()
+        return MomentsModel(
+            method=self,
+            schema=schema,
+            guarantee=curator.guarantee,
+            releases=tuple(curator.releases),
+            images=fitted,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentsModel(Model):
+    """An image model of each class."""
+
+    images: ImageModel
+
+    @property
+    def rows(self) -> int:
+        return max(1, round(float(self.images.class_counts.sum())))
+
+    def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> ImageSet:
+        """Draw images; ``given={"class": label}`` draws one class only."""
+        rng = np.random.default_rng(seed)
+        count = self.rows if n is None else n
+        shares = self._shares(given or {})
+        sizes = rng.multinomial(count, shares / shares.sum())
+        drawn = [self.images.images(label, size, rng) for label, size in enumerate(sizes)]
+        order = rng.permutation(count)
+        codec = self.method.codec(self.schema)
+        assert isinstance(codec, ImageCodec)
+        classes = codec.images.classes
+        labels = np.array(classes)[np.repeat(np.arange(len(sizes)), sizes)] if classes else None
+        return ImageSet(
+            codec.decode(np.concatenate(drawn)[order]), None if labels is None else labels[order]
+        )
+
+    def _shares(self, given: Given) -> Floats:
+        shares = self.images.class_counts.copy()
+        for name, value in given.items():
+            classes = self.schema.images.classes if self.schema.images else ()
+            texts = [canonical_text(label) for label in classes]
+            if name != "class" or canonical_text(value) not in texts:
+                raise SfumatoError(f"images can be given class=…, one of {', '.join(texts)}")
+            shares = np.zeros(len(shares))
+            shares[texts.index(canonical_text(value))] = 1.0
+        return shares
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return self.images.arrays()
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], **common: Any) -> MomentsModel:
+        return cls(images=ImageModel.from_arrays(arrays), **common)
+
+
+Moments.model_class = MomentsModel

@@ -1,0 +1,1 @@
+"""`pairs`: tables by all pairs of their columns, the default for tables."""

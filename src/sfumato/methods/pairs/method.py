@@ -1,0 +1,249 @@
+"""`pairs`: tables by all pairs of their columns, the default for tables.
+
+Counts are released of single columns, then of pairs of columns in groups of cells, per class of
+the target; a mixture of product distributions is fitted to them. Everything that is decided on the
+way (groups, pairs, components) is decided from the schema, the budget and earlier releases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.data.table_codec import TableCodec
+from sfumato.errors import SfumatoError
+from sfumato.methods.base import Given, Method, Model, Plan
+from sfumato.methods.pairs.grouped_column import GroupedColumn, load_columns, save_columns
+from sfumato.methods.pairs.grouping import MAX_CLASSES, MAX_GROUPS, group_cells, group_classes
+from sfumato.methods.pairs.mixture import Mixture
+from sfumato.methods.pairs.mixture_fit import fit_mixture
+from sfumato.methods.pairs.noisy_tables import NoisyTables
+from sfumato.methods.pairs.one_way import OneWay, plan_one_way, release_one_way
+from sfumato.methods.pairs.table_choice import MAX_CELLS, TableChoice, choose_tables
+from sfumato.privacy.budget import Budget
+from sfumato.privacy.release import Curator, plan_spend
+from sfumato.progress import Progress, silent
+from sfumato.schema import Schema
+from sfumato.statistics.counts import Axis, Counts, counting_noise
+
+_CELLS = 4096  # of a number, unless there are very many columns
+_MOST_CELLS = 1 << 18  # of all numbers together
+_TARGET_GROUPS = 8  # of a target that is a number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs(Method):
+    """All pairs of columns, per class of the target, matched by a mixture of products.
+
+    Parameters
+    ----------
+    target
+        The column that others are to predict; its relation to every pair is kept.
+    components
+        Components of one mixture. `restarts` of them are fitted and put together.
+    """
+
+    name: ClassVar[str] = "pairs"
+    free: ClassVar[frozenset[str]] = frozenset({"seed", "components", "restarts"})
+
+    target: str | None = None
+    components: int = 100
+    restarts: int = 8
+
+    def codec(self, schema: Schema) -> TableCodec:
+        """Code numbers finely, with fewer cells each where there are very many columns."""
+        if schema.images:
+            raise SfumatoError("pairs is for tables; for image sets use moments")
+        if self.target is not None:
+            TableCodec(schema, 1).index(self.target)  # an unknown target is an error of its own
+        numbers = max(1, len(schema.modelled))
+        return TableCodec(schema, int(np.clip(_MOST_CELLS // numbers, 256, _CELLS)))
+
+    def plan(self, schema: Schema, budget: Budget) -> Plan:
+        """Say what would be released at the most: every pair, in as many groups as may be."""
+        codec = self.codec(schema)
+        spends = plan_one_way(codec, budget)
+        sizes = [min(cells.size, 5 * MAX_GROUPS) for cells in codec.columns]
+        classes = 1
+        if self.target is not None:
+            classes = min(sizes.pop(codec.index(self.target)), MAX_CLASSES + 1)
+        pairs = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
+        tables = max(1, len(sizes) * (len(sizes) - 1) // 2)
+        one_cell = (Axis(0, np.zeros(1, np.int32)),)  # noise depends on the number of tables only
+        left = 1 - sum(spend.rho for spend in spends) / budget.rho
+        spend = plan_spend("pairs", Counts([one_cell] * tables), budget, left)
+        spend = replace(spend, dim=min(classes * max(pairs, sum(sizes)), MAX_CELLS))
+        return Plan(
+            method=self.name,
+            budget=budget,
+            spends=(*spends, spend),
+            notes=("Where the rows turn out too few for all pairs, each column is counted alone.",),
+        )
+
+    def learn(self, curator: Curator, schema: Schema, progress: Progress = silent) -> PairsModel:
+        """Release one-way tables, then tables of pairs, and fit a mixture to them."""
+        codec = self.codec(schema)
+        target = None if self.target is None else codec.index(self.target)
+        one_way = release_one_way(curator, codec)
+        features = [i for i in range(len(codec.columns)) if i != target]
+        laid = curator.layout(
+            "pairs", lambda: self._laid_out(codec, one_way, features, curator.budget, curator.left)
+        )
+        choice = TableChoice.from_arrays(laid)
+        classes = None
+        if target is not None:
+            classes = GroupedColumn(one_way.mass[target], laid["classes"])
+        grouped = {
+            i: GroupedColumn(one_way.mass[i], groups)
+            for i, groups in zip(features, choice.groups, strict=True)
+        }
+        tables = _release_tables(curator, choice, features, grouped, target, classes)
+        mixture = fit_mixture(
+            tables,
+            [grouped[i].group_mass for i in features],
+            tables.class_counts(
+                np.array([one_way.rows]) if classes is None else classes.group_mass, one_way.sigma
+            ),
+            components=self.components,
+            restarts=self.restarts,
+            seed=self.seed,
+            progress=partial(progress, "fitting"),
+        )
+        if target is not None and classes is not None:
+            grouped[target] = classes
+        return PairsModel(
+            method=self,
+            schema=schema,
+            guarantee=curator.guarantee,
+            releases=tuple(curator.releases),
+            columns=[grouped[i] for i in range(len(grouped))],
+            mixture=mixture,
+            target=target,
+            row_count=one_way.rows,
+        )
+
+    def _laid_out(
+        self, codec: TableCodec, one_way: OneWay, features: list[int], budget: Budget, share: float
+    ) -> dict[str, NDArray[Any]]:
+        """Choose classes of the target, groups of the other columns, and tables of them."""
+        classes = {}
+        if self.target is not None:
+            classes["classes"] = _classes(codec, one_way, codec.index(self.target))
+        choice = choose_tables(
+            [one_way.mass[i] for i in features],
+            [codec.columns[i].ordered for i in features],
+            int(classes["classes"].max()) + 1 if classes else 1,
+            partial(counting_noise, budget=budget, share=share),
+        )
+        return choice.arrays() | classes
+
+
+def _classes(codec: TableCodec, one_way: OneWay, target: int) -> NDArray[np.int32]:
+    mass, cells = one_way.mass[target], codec.columns[target]
+    if cells.is_category:
+        return group_classes(mass, len(cells.listed), 3 * one_way.sigma)
+    return group_cells(mass, cells.ordered, one_way.sigma, _TARGET_GROUPS)
+
+
+def _release_tables(
+    curator: Curator,
+    choice: TableChoice,
+    features: list[int],
+    grouped: dict[int, GroupedColumn],
+    target: int | None,
+    classes: GroupedColumn | None,
+) -> NoisyTables:
+    """Count the chosen pairs and single columns per class, for all that is left of the budget."""
+    axes = [Axis(i, grouped[i].groups) for i in features]
+    by_class = () if target is None or classes is None else (Axis(target, classes.groups),)
+    chosen = [*choice.pairs, *((single,) for single in choice.singles)]
+    sigma, tables = 1.0, []
+    if chosen:
+        statistic = Counts([by_class + tuple(axes[place] for place in places) for places in chosen])
+        release = curator.release("pairs", statistic, curator.left)
+        sigma = release.sigma
+        tables = [table.astype(np.float32) for table in statistic.split(release.values)]
+    if classes is None:
+        tables = [table[None] for table in tables]
+    return NoisyTables(
+        sizes=choice.sizes,
+        classes=1 if classes is None else classes.size,
+        sigma=sigma,
+        pairs=dict(zip(choice.pairs, tables, strict=False)),
+        singles=dict(zip(choice.singles, tables[len(choice.pairs) :], strict=True)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsModel(Model):
+    """A mixture over the grouped columns, and the cells within the groups.
+
+    The mixture's columns are all but the target, whose groups are its classes.
+    """
+
+    columns: list[GroupedColumn]
+    mixture: Mixture
+    target: int | None
+    row_count: float
+
+    @property
+    def rows(self) -> int:
+        return max(1, round(self.row_count))
+
+    def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> pa.Table:
+        """Draw rows; given values are met exactly, by reweighting the mixture's components."""
+        rng = np.random.default_rng(seed)
+        count = self.rows if n is None else n
+        codec = self.method.codec(self.schema)
+        assert isinstance(codec, TableCodec)
+        fixed = {codec.index(name): codec.cell_of(name, v) for name, v in (given or {}).items()}
+        codes = self._draw_codes(count, {i: cell for i, (cell, _) in fixed.items()}, rng)
+        table = codec.decode(codes, rng)
+        for index, (_, value) in fixed.items():
+            column = table.column_names.index(codec.names[index])
+            table = table.set_column(column, codec.names[index], pa.repeat(value, count))
+        return table
+
+    def _draw_codes(
+        self, count: int, fixed: dict[int, int], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        allowed = {i: self.columns[i].only(cell) for i, cell in fixed.items()}
+        features = [i for i in range(len(self.columns)) if i != self.target]
+        given = {place: allowed[i] for place, i in enumerate(features) if i in allowed}
+        given_class = None if self.target is None else allowed.get(self.target)
+        classes, drawn = self.mixture.sample(count, rng, given, given_class)
+        groups = np.empty((count, len(self.columns)), np.int64)
+        groups[:, features] = drawn
+        if self.target is not None:
+            groups[:, self.target] = classes
+        for index, column in enumerate(self.columns):
+            groups[:, index] = fixed.get(index, column.draw_cells(groups[:, index], rng))
+        return groups
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            **{f"mixture/{key}": array for key, array in self.mixture.arrays().items()},
+            **save_columns(self.columns),
+            "target": np.array([] if self.target is None else [self.target], np.int64),
+            "row_count": np.array([self.row_count]),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], **common: Any) -> PairsModel:
+        mixture = {k.removeprefix("mixture/"): a for k, a in arrays.items() if "mixture/" in k}
+        target = arrays["target"].tolist()
+        return cls(
+            columns=load_columns(arrays),
+            mixture=Mixture.from_arrays(mixture),
+            target=target[0] if target else None,
+            row_count=float(arrays["row_count"][0]),
+            **common,
+        )
+
+
+Pairs.model_class = PairsModel

@@ -1,0 +1,102 @@
+"""One-way tables of all columns, in two releases: a coarse one, and a closer look where it pays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.data.table_codec import TableCodec
+from sfumato.methods.pairs.grouping import (
+    NoisyHistogram,
+    Partition,
+    coarse_partition,
+    estimate_cells,
+    refined_partition,
+    row_count,
+)
+from sfumato.privacy.budget import Budget, Spend
+from sfumato.privacy.release import Curator, plan_spend
+from sfumato.statistics.counts import Axis, Counts
+
+COARSE_SHARE = 0.08
+REFINED_SHARE = 0.07  # if every column that can be refined is
+
+
+@dataclass(frozen=True, eq=False)
+class OneWay:
+    """The estimated mass of every cell of every column, and the number of rows."""
+
+    mass: list[NDArray[np.float64]]
+    rows: float
+    sigma: float
+
+
+def release_one_way(curator: Curator, codec: TableCodec) -> OneWay:
+    """Count every column coarsely, then once more those whose mass sits in few coarse slots."""
+    coarse = _release(curator, "one-way", _coarse_partitions(codec), COARSE_SHARE)
+    rows = row_count(list(coarse.values()))
+    laid = curator.layout(
+        "one-way-refined",
+        lambda: {
+            str(column): partition
+            for column, cells in enumerate(codec.columns)
+            if (partition := refined_partition(coarse[column], cells.ordered, rows)) is not None
+        },
+    )
+    finer = {
+        column: laid[str(column)] for column in range(len(codec.columns)) if str(column) in laid
+    }
+    refined: dict[int, NoisyHistogram] = {}
+    if finer:
+        share = REFINED_SHARE * len(finer) / len(_refinable(codec))
+        refined = _release(curator, "one-way-refined", finer, share)
+    mass = [
+        estimate_cells(coarse[column], refined.get(column), cells.ordered, rows)
+        for column, cells in enumerate(codec.columns)
+    ]
+    return OneWay(mass, rows, coarse[0].sigma)
+
+
+def plan_one_way(codec: TableCodec, budget: Budget) -> list[Spend]:
+    """Say what `release_one_way` would spend at the most."""
+    spends = [plan_spend("one-way", _counts(_coarse_partitions(codec)), budget, COARSE_SHARE)]
+    refinable = _refinable(codec)
+    if refinable:
+        whole = {c: np.arange(codec.columns[c].size, dtype=np.int32) for c in refinable}
+        spends.append(plan_spend("one-way-refined", _counts(whole), budget, REFINED_SHARE))
+    return spends
+
+
+def _release(
+    curator: Curator, name: str, partitions: dict[int, Partition], share: float
+) -> dict[int, NoisyHistogram]:
+    statistic = _counts(partitions)
+    release = curator.release(name, statistic, share)
+    counts = [table.astype(np.float64) for table in statistic.split(release.values)]
+    return {
+        column: NoisyHistogram(partition, noisy, release.sigma)
+        for (column, partition), noisy in zip(partitions.items(), counts, strict=True)
+    }
+
+
+def _counts(partitions: dict[int, Partition]) -> Counts:
+    return Counts([(Axis(column, partition),) for column, partition in partitions.items()])
+
+
+def _coarse_partitions(codec: TableCodec) -> dict[int, Partition]:
+    return {
+        column: coarse_partition(cells.size, cells.ordered)
+        for column, cells in enumerate(codec.columns)
+    }
+
+
+def _refinable(codec: TableCodec) -> Sequence[int]:
+    """The columns whose coarse slots hold more than one cell."""
+    return [
+        column
+        for column, partition in _coarse_partitions(codec).items()
+        if partition.max() + 1 < len(partition)
+    ]

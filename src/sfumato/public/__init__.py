@@ -1,0 +1,1 @@
+"""Networks that anyone may see: trained on public data, named by their digest."""

@@ -1,0 +1,75 @@
+"""Image models draw what they were told to: in the pixel range, weighted and shifted by cells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel, k_means
+from sfumato.statistics.frequencies import LowFrequencies
+from sfumato.statistics.labelled_vectors import Codebook
+
+FREQUENCIES = LowFrequencies((6, 6, 1), 10)
+BASIS = Basis(FREQUENCIES, np.zeros(10), np.eye(10)[:, :3], np.full(3, 2.0))
+
+
+def model(spread: float) -> ImageModel:
+    """Two classes of one group each, whose first coordinates are -1 and 1."""
+    means = np.array([[-1.0, 0, 0], [1.0, 0, 0]])
+    ellipses = Ellipses(
+        owner=np.arange(2),
+        counts=np.full(2, 100.0),
+        means=means,
+        roots=np.stack([spread * np.eye(3)] * 2),
+        radius_mean=np.zeros(2),
+        radius_deviation=np.full(2, 0.1),
+    )
+    return ImageModel(BASIS, ellipses, np.full(2, 100.0))
+
+
+def test_images_of_a_class_have_its_mean_and_spread() -> None:
+    for label, mean in enumerate((-1.0, 1.0)):
+        pixels = model(0.05).images(label, 5000, np.random.default_rng(0))
+        z = BASIS.coordinates(pixels)
+        assert np.abs(z.mean(axis=0) - [mean, 0, 0]).max() < 0.01
+        assert np.abs(z.std(axis=0) - 0.05).max() < 0.01
+
+
+def test_pixels_stay_in_range_however_wide_the_ellipsoid() -> None:
+    pixels = model(50.0).images(0, 100, np.random.default_rng(0))
+    assert pixels.dtype == np.float32
+    assert pixels.min() == 0
+    assert pixels.max() == 1
+
+
+def test_no_images_are_no_images() -> None:
+    assert model(1.0).images(0, 0, np.random.default_rng(0)).shape == (0, 36)
+
+
+def test_cells_weight_and_shift_draws() -> None:
+    halves = np.array([[-1.0, -1, 0], [-1.0, 1, 0]])  # the first class, by its second coordinate
+    cells = Cells(
+        Codebook.of([halves, np.zeros((1, 3))]),
+        weights=np.array([0.5, 1.5, 1.0]),
+        shifts=np.array([[0.0, 0, 0], [0, 0, 0.4], [0, 0, 0]]),
+    )
+    mended = replace(model(0.05), cells=cells)
+    z = BASIS.coordinates(mended.images(0, 4000, np.random.default_rng(0)))
+    upper = z[:, 1] > 0
+    # A pool of three draws each lets weights of 1 : 3 come out almost whole.
+    assert 0.66 < upper.mean() < 0.76
+    assert abs(z[upper, 2].mean() - 0.4) < 0.01
+    assert abs(z[~upper, 2].mean()) < 0.01
+
+
+def test_a_change_of_coordinates_is_seen_as_such() -> None:
+    z = np.array([[0.1, -0.2, 0.3]])
+    assert np.allclose(BASIS.coordinates(0.5 + BASIS.change(z)), z, atol=1e-5)
+
+
+def test_k_means_finds_separate_heaps() -> None:
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(centre, 0.1, (50, 2)) for centre in (-3, 3)])
+    found = np.sort(k_means(points, 2, rng), axis=0)
+    assert np.abs(found - [[-3, -3], [3, 3]]).max() < 0.1

@@ -1,0 +1,203 @@
+"""Every statistic obeys its declared sensitivity, under both relations, on hostile rows.
+
+A new statistic is added to CASES and is then attacked like the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from sfumato.data.batch import Batch
+from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.statistic import Statistic, unit_sensitivity
+from sfumato.statistics.algebra import Concat, PerClass, Quantized, Weighted
+from sfumato.statistics.counts import Axis, Counts
+from sfumato.statistics.fourier import Fourier
+from sfumato.statistics.hermite import Hermite
+from sfumato.statistics.level_tables import LevelTable, ProductKernel, SumKernel
+
+CELLS = (3, 5, 4)
+NUMBERS = 4
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A feature map that breaks its own promise: it hands through whatever the row holds."""
+
+    nonnegative: bool
+    norm: float = 0.7
+    dim: int = NUMBERS
+
+    def __call__(self, batch: Batch) -> NDArray[np.float32]:
+        return batch.unit
+
+    def describe(self) -> dict[str, Any]:
+        return {"raw": self.nonnegative}
+
+
+class Cube:
+    """The row's numbers as coordinates, on a grid."""
+
+    size = NUMBERS
+    levels = 1 << 12
+
+    def __call__(self, batch: Batch) -> NDArray[np.float32]:
+        return batch.unit
+
+    def describe(self) -> dict[str, Any]:
+        return {"cube": NUMBERS}
+
+
+def _axis(column: int, groups: int) -> Axis:
+    return Axis(column, (np.arange(CELLS[column]) % groups).astype(np.int32))
+
+
+class Places:
+    """The levels of two columns and of two numbers."""
+
+    def __call__(self, batch: Batch) -> NDArray[np.int64]:
+        inside = np.fmin(np.fmax(batch.unit[:, :2], 0), 1)
+        numbers = np.rint(inside * np.float32(8)).astype(np.int64)
+        return np.concatenate([batch.codes[:, :2], numbers], axis=1)
+
+    def describe(self) -> dict[str, Any]:
+        return {"places": 4}
+
+
+def _tables(bits: int) -> list[LevelTable]:
+    line = LevelTable.of(Hermite.of_length(0.3, 4)(np.linspace(0, 1, 9)), bits)
+    return [LevelTable.of(np.eye(3), bits), LevelTable.of(np.eye(5), bits), line, line]
+
+
+SUM_KERNEL = SumKernel(Places(), _tables(20))
+PRODUCTS = ProductKernel(Places(), _tables(12), [(0, 2, 3), (1, 3)])
+
+WAVES = Quantized(Fourier(Cube(), 40, (0.1, 1.0)))
+
+CASES: dict[str, Statistic] = {
+    "sum kernel": SUM_KERNEL,
+    "sum kernel per class": PerClass(SUM_KERNEL, column=2, classes=4),
+    "product kernel": PRODUCTS,
+    "product kernel per class": PerClass(PRODUCTS, column=2, classes=4),
+    "product kernel of three": ProductKernel(Places(), _tables(8), [(0, 2, 3), (1, 2, 3)], 3),
+    "fourier": WAVES,
+    "fourier per class": PerClass(WAVES, column=1, classes=5),
+    "fourier and categories per class": PerClass(
+        Concat([WAVES, Weighted(Counts([(_axis(0, 3),)]), 1 << 20)]), column=1, classes=5
+    ),
+    "quantized": Quantized(Raw(nonnegative=False), bits=20),
+    "quantized, finest": Quantized(Raw(nonnegative=False), bits=22),
+    "quantized, coarsest": Quantized(Raw(nonnegative=False), bits=1),
+    "quantized, non-negative": Quantized(Raw(nonnegative=True), bits=16),
+    "per class": PerClass(Quantized(Raw(nonnegative=False)), column=1, classes=5),
+    "per class, non-negative": PerClass(Quantized(Raw(nonnegative=True)), column=1, classes=5),
+    "counts": Counts([(_axis(0, 3),), (_axis(1, 2), _axis(2, 4)), (_axis(0, 2), _axis(1, 5))]),
+    "weighted": Weighted(Counts([(_axis(0, 3),)]), 1000),
+    "concatenation": Concat(
+        [
+            Weighted(Counts([(_axis(0, 3), _axis(1, 5))]), 7),
+            PerClass(Quantized(Raw(nonnegative=True), bits=8), column=2, classes=4),
+            Quantized(Raw(nonnegative=False), bits=5),
+        ]
+    ),
+}
+
+
+@st.composite
+def batches(draw: st.DrawFn, least: int, most: int) -> Batch:
+    """Rows with duplicates, zeros, NaN, infinities and extremes of every size."""
+    count = draw(st.integers(least, most))
+    codes = np.stack(
+        [draw(hnp.arrays(np.int32, count, elements=st.integers(0, c - 1))) for c in CELLS], axis=1
+    )
+    number = st.one_of(
+        st.floats(width=32),
+        st.floats(-2, 2, width=32),
+        st.sampled_from([0.0, 0.35, 0.7, -0.7, 1.0, float(np.float32(0.7))]),
+    )
+    unit = draw(hnp.arrays(np.float32, (count, NUMBERS), elements=number))
+    return Batch(codes, unit)
+
+
+def _moved(statistic: Statistic, left: Batch, right: Batch) -> float:
+    difference = statistic.sum(left) - statistic.sum(right)
+    return float(np.sqrt(sum(int(value) ** 2 for value in difference)))
+
+
+@pytest.mark.parametrize("case", CASES)
+@given(rows=batches(1, 6), data=st.data())
+def test_a_removed_row_moves_the_sum_by_at_most_the_sensitivity(
+    case: str, rows: Batch, data: st.DataObject
+) -> None:
+    left_out = data.draw(st.integers(0, len(rows) - 1))
+    rest = rows.where(np.arange(len(rows)) != left_out)
+    bound = CASES[case].sensitivity(Relation.ADD_REMOVE)
+    assert _moved(CASES[case], rows, rest) <= bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("case", CASES)
+@given(rows=batches(1, 6), other=batches(1, 1), data=st.data())
+def test_a_replaced_row_moves_the_sum_by_at_most_the_sensitivity(
+    case: str, rows: Batch, other: Batch, data: st.DataObject
+) -> None:
+    place = data.draw(st.integers(0, len(rows) - 1))
+    codes, unit = rows.codes.copy(), rows.unit.copy()
+    codes[place], unit[place] = other.codes[0], other.unit[0]
+    bound = CASES[case].sensitivity(Relation.REPLACE_ONE)
+    assert _moved(CASES[case], rows, Batch(codes, unit)) <= bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("relation", Relation)
+@given(rows=batches(2, 6), other=batches(0, 2))
+def test_a_unit_of_two_rows_moves_the_sum_by_at_most_twice_as_much(
+    relation: Relation, rows: Batch, other: Batch
+) -> None:
+    statistic = CASES["concatenation"]
+    if relation is Relation.ADD_REMOVE:
+        other = other.where(np.zeros(len(other), bool))
+    bound = unit_sensitivity(statistic, Budget(epsilon=1, relation=relation, max_rows_per_unit=2))
+    rest = rows.where(np.arange(len(rows)) >= 2)
+    neighbour = Batch(
+        np.concatenate([rest.codes, other.codes]), np.concatenate([rest.unit, other.unit])
+    )
+    assert _moved(statistic, rows, neighbour) <= bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("case", CASES)
+@given(rows=batches(0, 6), data=st.data())
+def test_sums_are_the_same_bits_for_every_order_and_split(
+    case: str, rows: Batch, data: st.DataObject
+) -> None:
+    order = np.array(data.draw(st.permutations(range(len(rows)))), dtype=int)
+    cut = data.draw(st.integers(0, len(rows)))
+    shuffled = rows.where(order)
+    split = CASES[case].sum(shuffled.where(slice(cut))) + CASES[case].sum(
+        shuffled.where(slice(cut, None))
+    )
+    assert np.array_equal(CASES[case].sum(rows), split)
+
+
+@pytest.mark.parametrize("case", CASES)
+@given(rows=batches(1, 1))
+def test_a_statistic_has_the_dimension_and_the_entries_that_it_declares(
+    case: str, rows: Batch
+) -> None:
+    total = CASES[case].sum(rows)
+    assert total.shape == (CASES[case].dim,)
+    assert np.abs(total).max() <= CASES[case].largest_entry
+
+
+def test_the_bounds_are_reached() -> None:
+    """A bound that nothing reaches would hide a loose derivation."""
+    statistic = Quantized(Raw(nonnegative=False), bits=20)
+    long = Batch(np.zeros((1, 3), np.int32), np.array([[9, 0, 0, 0]], np.float32))
+    far = Batch(np.zeros((1, 3), np.int32), np.array([[-9, 0, 0, 0]], np.float32))
+    assert _moved(statistic, long, far) >= 0.999999 * statistic.sensitivity(Relation.REPLACE_ONE)
