@@ -163,7 +163,7 @@ def scaling() -> None:
             schema=described,
         )
         with timed() as taken:
-            method.learn(curator, described)
+            method.learn(curator)
         found[str(rows)] = {"releases": curator.seconds, "fit": taken["seconds"]}
     ratio = found["60000"]["releases"] / found["6000"]["releases"]
     write_result("images_scaling", {"seconds": found, "ratio": ratio})

@@ -33,12 +33,13 @@ from torch import nn
 import sfumato as sf
 from harness import RESULTS, timed, write_result
 from sfumato.classify.attribution import integrated_gradients, smooth_gradients
-from sfumato.classify.base import Classifier, ClassifierModel, load_classifier
+from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.classify.convolutional import Convolutional
 from sfumato.classify.locally_linear import LocallyLinear
 from sfumato.classify.network import total_loss
 from sfumato.classify.pictures import COLOURS, feature_bars, map_bank, write_figure
 from sfumato.datasets import load, patients, patients_schema
+from sfumato.loading import load as load_file
 from sfumato.privacy.budget import TrainingSpend
 from sfumato.privacy.dpsgd import first_state, noisy_steps
 from sfumato.privacy.gradients import clipped_gradients
@@ -67,7 +68,7 @@ def budget(epsilon: float) -> sf.Budget:
 
 def without_noise(method: Classifier, data: Any, schema: sf.Schema) -> ClassifierModel:
     """Train with the same steps but no noise and next to no clipping: not private."""
-    layout = method.layout(schema)
+    layout = method.space(schema)
     learner = method.learner(layout)
     batches = [learner.examples(layout.codec.encode(raw)) for raw in raw_batches(data)]
     spend = TrainingSpend(
@@ -110,7 +111,7 @@ def fit(name: str, method: Classifier, epsilon: float) -> Any:
 def kept(name: str, model: str, epsilon: float) -> Any:
     """Give the first model of `images`, where it was run on this machine; else train one."""
     path = kept_file(name, model, epsilon)
-    return load_classifier(path) if path.exists() else fit(name, MODELS[model], epsilon)
+    return load_file(path) if path.exists() else fit(name, MODELS[model], epsilon)
 
 
 def kept_file(name: str, model: str, epsilon: float) -> Path:
@@ -223,7 +224,7 @@ def scores(model: ClassifierModel, test: pa.Table) -> dict[str, float]:
 
 def boosted(method: LocallyLinear, train: pa.Table, test: pa.Table, schema: sf.Schema) -> Any:
     """Give what a strong learner without privacy or explanations reaches on the same inputs."""
-    layout = method.layout(schema)
+    layout = method.space(schema)
     parts = []
     for table in (train, test):
         batches = [method.codec(schema).encode(raw) for raw in table.to_batches()]

@@ -65,7 +65,7 @@ def seeded_fit(method: Method, data: Any, schema: Schema, budget: Budget) -> Mod
         schema=schema,
         sampler=lambda size, sigma: np.rint(rng.normal(0, sigma, size)).astype(np.int64),
     )
-    return method.learn(curator, schema)
+    return method.learn(curator)
 
 
 def rewritten(path: Path, **changes: object) -> None:

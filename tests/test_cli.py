@@ -235,7 +235,7 @@ def test_an_interrupted_run_says_how_to_go_on(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sfumato.data.writing.write_synthetic", interrupt)
+    monkeypatch.setattr("sfumato.synthesis.write_synthetic", interrupt)
     code, _, err = run(capsys, *SYNTH)
     assert code == 2
     assert "run the same command again" in err

@@ -84,7 +84,7 @@ def classifier(method: Any, images: bool) -> dict[str, Any]:
         encoded_rows(data, method.codec(schema)), BUDGET, ledger=Ledger(":memory:"),
         dataset="test", schema=schema, randomness=Seeded(),
     )  # fmt: skip
-    model = method.learn(curator, schema)
+    model = method.learn(curator)
     return {
         "learned": digest(*(array for _, array in sorted(model.weights.items()))),
         "predicted": digest(model.predict_proba(data[0] if images else data)),

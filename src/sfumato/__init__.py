@@ -1,9 +1,12 @@
 """Differentially private synthetic tables and images."""
 
-from sfumato.classify.base import load_classifier
+from importlib.metadata import version
+
 from sfumato.classify.locally_linear import LocallyLinear
 from sfumato.errors import SfumatoError
-from sfumato.methods.base import Method, Model, load_model
+from sfumato.loading import load
+from sfumato.methods.base import Method, Model, Plan
+from sfumato.methods.embedding.hp import Hp
 from sfumato.methods.embedding.merf import Merf
 from sfumato.methods.moments.method import Moments
 from sfumato.methods.pairs.method import Pairs
@@ -12,12 +15,15 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Boolean, Categorical, Datetime, Identifier, Images, Numeric, Schema
 from sfumato.synthesis import synthesize
 
+__version__ = version("sfumato")
+
 __all__ = [
     "Boolean",
     "Budget",
     "Categorical",
     "Datetime",
     "Guarantee",
+    "Hp",
     "Identifier",
     "Images",
     "Ledger",
@@ -28,10 +34,11 @@ __all__ = [
     "Moments",
     "Numeric",
     "Pairs",
+    "Plan",
     "Relation",
     "Schema",
     "SfumatoError",
-    "load_classifier",
-    "load_model",
+    "__version__",
+    "load",
     "synthesize",
 ]

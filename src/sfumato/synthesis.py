@@ -6,15 +6,16 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sfumato.data.writing import check_output, write_synthetic
 from sfumato.errors import SfumatoError
-from sfumato.methods import METHODS
 from sfumato.methods.base import Method, Model
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger
 from sfumato.progress import Progress, silent
+from sfumato.registry import method_class
 from sfumato.schema import Schema
 
-Settings = TypeVar("Settings")
+Settings = TypeVar("Settings", bound=Method)
 
 
 @dataclass(frozen=True)
@@ -31,22 +32,28 @@ def default_method(schema: Schema) -> str:
 
 
 def make_method(name: str, settings: dict[str, Any]) -> Method:
-    """Make a method by name, with settings as values or as the texts of a command line."""
-    if name not in METHODS:
-        raise SfumatoError(f"there is no method '{name}'; there are: {', '.join(METHODS)}")
-    return made(METHODS[name], settings)
+    """Make a method by name, with settings as values or as the texts of a command line.
+
+    >>> make_method("pairs", {"target": "income", "components": "20"}).components
+    20
+    """
+    return with_settings(method_class(name), settings)
 
 
-def made(kind: type[Settings], settings: dict[str, Any]) -> Settings:
-    """Make a thing of settings, given as values or as the texts of a command line."""
-    known = {field.name: type(field.default) for field in fields(kind)}  # type: ignore[arg-type]
+def with_settings(kind: type[Settings], settings: dict[str, Any]) -> Settings:
+    """Make a method of settings, given as values or as the texts of a command line."""
+    known = {field.name: type(field.default) for field in fields(kind)}
     parsed = {}
     for key, value in settings.items():
         if key not in known:
-            name = kind.name  # type: ignore[attr-defined]
-            raise SfumatoError(f"{name} has no setting '{key}'; it has: {', '.join(known)}")
+            raise SfumatoError(f"{kind.name} has no setting '{key}'; it has: {', '.join(known)}")
         parsed[key] = _parsed(key, value, known[key])
     return kind(**parsed)
+
+
+def releases_beside(output: Path) -> Path:
+    """Name the folder in which a run that writes `output` keeps what it paid for."""
+    return output.with_name(output.name + ".releases")
 
 
 def synthesize(
@@ -55,23 +62,39 @@ def synthesize(
     budget: Budget,
     *,
     method: Method | None = None,
+    output: Path | None = None,
     rows: int | None = None,
     seed: int = 0,
     ledger: Ledger | None = None,
     dataset: str | None = None,
     folder: Path | None = None,
+    pay_again: bool = False,
     progress: Progress = silent,
 ) -> Synthesis:
-    """Fit a method to private rows and draw a synthetic data set from it.
+    """Fit a method to private rows, draw a synthetic data set from it, and write it.
 
-    The row count is by default the noisy count of the private rows.
+    The row count is by default the noisy count of the private rows. With an `output`, what was paid
+    for is kept beside it unless another `folder` is named; everything that could be wrong with the
+    output is noticed before anything is paid.
     """
     method = method or make_method(default_method(schema), {"seed": seed})
+    if not issubclass(method.model_class, Model):
+        raise SfumatoError(f"{method.name} is a classifier: it draws no rows")
+    if rows is not None and rows < 0:
+        raise SfumatoError(f"rows must not be negative, got {rows}")
+    if output:
+        check_output(output, schema, Path(data) if isinstance(data, str | Path) else None)
+        folder = folder or releases_beside(output)
     model = method.fit(
-        data, schema, budget, ledger=ledger, dataset=dataset, folder=folder, progress=progress
-    )
+        data, schema, budget, ledger=ledger, dataset=dataset, folder=folder, pay_again=pay_again,
+        progress=progress,
+    )  # fmt: skip
     progress("sampling", None)
-    return Synthesis(model.sample(rows, seed=seed), model)
+    drawn = model.sample(rows, seed=seed)
+    if output:
+        progress(f"writing {output}", None)
+        write_synthetic(output, drawn)
+    return Synthesis(drawn, model)
 
 
 def _parsed(key: str, value: Any, kind: type) -> Any:

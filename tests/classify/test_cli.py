@@ -97,7 +97,7 @@ def test_images_are_learned_and_explained(folder: Path, capsys: pytest.CaptureFi
         ((*TRAIN, *TARGET, "--set", "rate=2"), "rate must be at most 1"),
         ((*TRAIN, *TARGET, "--set", "beta=warm"), "beta must be a float"),
         ((*TRAIN, *TARGET, "--rows-per-unit", "3"), "protects single rows"),
-        (("classify", "predict", "people.csv", "people.csv", "-o", "o.csv"), "not a classifier"),
+        (("classify", "predict", "people.csv", "people.csv", "-o", "o.csv"), "not a model file"),
         (("classify", "predict", "none", "people.csv", "-o", "o.csv"), "no file none"),
         (("classify", "predict", "m", "people.csv", "-o", "o.txt"), "written to .csv"),
         (("classify", "explain", "m", "people.csv", "-o", "o.gif"), "written to .png, .svg, .json"),

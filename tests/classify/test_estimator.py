@@ -13,10 +13,10 @@ from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import check_estimator
 
 from sfumato.certificate import certificate_text
-from sfumato.classify.base import load_classifier
 from sfumato.classify.estimator import LocallyLinearClassifier, PrivacyLeakWarning
 from sfumato.errors import SfumatoError
-from sfumato.evaluate.report import classifier_html
+from sfumato.evaluate.report import certificate_html
+from sfumato.loading import load
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger
 
@@ -88,10 +88,10 @@ def test_what_is_read_from_the_data_is_warned_of_and_ends_the_guarantee(
     assert model.guarantee_ is None
     # The mark stays with the model, its file, its certificate and its page.
     model.model_.save(tmp_path / "m.sfumato")
-    for each in (model.model_, load_classifier(tmp_path / "m.sfumato")):
+    for each in (model.model_, load(tmp_path / "m.sfumato")):
         assert each.guarantee.caveats == (f"the {leak} were read from the private data",)
         assert f"NOT CERTIFIED, nothing is promised: the {leak} were" in certificate_text(each)
-        page = classifier_html(each)
+        page = certificate_html(each)
         assert "NOT CERTIFIED" in page
         assert "may be published" not in page
         assert "written down by the owner" not in page

@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 
 from learners import Seeded
 from sfumato.classify.attribution import integrated_gradients, smooth_gradients
-from sfumato.classify.base import Classifier, ClassifierModel, load_classifier
+from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.classify.convolutional import Convolutional
 from sfumato.classify.locally_linear import LocallyLinear, LocallyLinearModel
 from sfumato.classify.map_bank import MapLearner
@@ -25,6 +25,7 @@ from sfumato.classify.pictures import image_maps, map_bank, write_explanation, w
 from sfumato.data.batch import Batch
 from sfumato.data.rows import encoded_rows
 from sfumato.errors import SfumatoError
+from sfumato.loading import load
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.gradients import clipped_sum_of, per_example_gradients
@@ -52,7 +53,7 @@ def seeded_fit(method: Classifier, data: Any, schema: Schema, budget: Budget = B
         schema=schema,
         randomness=Seeded(),
     )
-    return method.learn(curator, schema)
+    return method.learn(curator)
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +189,7 @@ def test_fitting_asks_for_one_training_and_no_more(tmp_path: Path) -> None:
     fitted = method.fit(people(100), SCHEMA, BUDGET, ledger=ledger, dataset="p", folder=tmp_path)
     (entry,) = ledger.entries("p")
     assert (entry.spend,) == fitted.guarantee.trainings
-    assert entry.spend == method.plan(SCHEMA, BUDGET)
+    assert (entry.spend,) == method.plan(SCHEMA, BUDGET).trainings
     again = method.fit(people(100), SCHEMA, BUDGET, ledger=ledger, dataset="p", folder=tmp_path)
     assert np.array_equal(again.weights["weights"], fitted.weights["weights"])
     assert len(ledger.entries()) == 1
@@ -196,7 +197,7 @@ def test_fitting_asks_for_one_training_and_no_more(tmp_path: Path) -> None:
 
 def test_a_seed_fixes_the_first_weights_and_never_the_noise() -> None:
     method = LocallyLinear(target="sick")
-    layout = method.layout(SCHEMA)
+    layout = method.space(SCHEMA)
     first = [method.learner(layout).module.state_dict()["weights"] for _ in range(2)]
     assert torch.equal(*first)
     fits = [method.fit(people(50), SCHEMA, BUDGET) for _ in range(2)]
@@ -205,7 +206,7 @@ def test_a_seed_fixes_the_first_weights_and_never_the_noise() -> None:
 
 def test_a_saved_model_predicts_the_same(model: LocallyLinearModel, tmp_path: Path) -> None:
     model.save(tmp_path / "m.sfumato")
-    loaded = load_classifier(tmp_path / "m.sfumato")
+    loaded = load(tmp_path / "m.sfumato")
     x, _ = digits()
     assert np.array_equal(loaded.predict_proba(x), model.predict_proba(x))
     assert loaded.guarantee == model.guarantee
@@ -217,10 +218,10 @@ def test_a_saved_model_predicts_the_same(model: LocallyLinearModel, tmp_path: Pa
 
 def test_other_files_are_not_taken_for_classifiers(tmp_path: Path) -> None:
     (tmp_path / "m").write_bytes(b"nothing")
-    with pytest.raises(SfumatoError, match="not a classifier"):
-        load_classifier(tmp_path / "m")
+    with pytest.raises(SfumatoError, match="not a model file"):
+        load(tmp_path / "m")
     with pytest.raises(SfumatoError, match="no file"):
-        load_classifier(tmp_path / "n")
+        load(tmp_path / "n")
 
 
 def test_an_explanation_adds_up_to_the_score(model: LocallyLinearModel) -> None:
@@ -365,7 +366,7 @@ def test_senseless_settings_are_refused(wrong: dict[str, Any]) -> None:
 
 def _learner(projection: int) -> MapLearner:
     method = LocallyLinear(maps=3, frequencies=4, projection=projection, beta=2.0)
-    learner = method.learner(method.layout(DIGITS))
+    learner = method.learner(method.space(DIGITS))
     assert isinstance(learner, MapLearner)
     with torch.no_grad():
         learner.module.weights *= 30  # so that maps differ in their shares

@@ -13,7 +13,10 @@ from sfumato.data.image_set import ImageSet
 from sfumato.methods.base import Given, Method, Model
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend
+from sfumato.privacy.statistic import Statistic
 from sfumato.schema import Boolean, Categorical, Images, Numeric, Schema
+from sfumato.statistics.algebra import PerClass
+from sfumato.statistics.counts import Axis, Counts
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -95,18 +98,34 @@ def fake_model(schema: Schema) -> FakeModel:
     """Make a model whose one release has noise that drowns small classes."""
     if schema.images:
         values = np.repeat([4000, 300, 2], 5) * np.tile([1, 0, 0, 0, 0], 3)
-        statistic: dict[str, Any] = {"per_class": {"quantized": {}}, "column": 0, "classes": 3}
+        statistic: Statistic = PerClass(Counts([(_axis(1, 5),)]), 0, 3)
     else:
         values = np.arange(7 * 3)
-        statistic = {
-            "counts": [[0, 1]],
-            "axes": [{"column": 0, "size": 7}, {"column": 4, "size": 3}],
-        }
+        statistic = age_and_illness(3)
     spend = Spend(name="pairs & more", dim=len(values), sensitivity=1.0, sigma=5.0)
     budget = Budget(epsilon=1.0, delta=1e-6)
     return FakeModel(
         method=FakeMethod(target=None if schema.images else "ill"),
         schema=schema,
         guarantee=Guarantee.of(budget, (spend,)),
-        releases=(Release(values=values.astype(np.int64), statistic=statistic, spend=spend),),
+        releases=(released(statistic, values.astype(np.int64), spend),),
     )
+
+
+def released(statistic: Statistic, values: NDArray[np.int64], spend: Spend) -> Release:
+    """Make a release of a statistic."""
+    return Release(
+        values=values,
+        statistic=statistic.describe(),
+        spend=spend,
+        resolutions=statistic.resolutions(),
+    )
+
+
+def age_and_illness(groups: int) -> Counts:
+    """Count seven groups of ages with so many groups of the illness."""
+    return Counts([(_axis(0, 7), _axis(4, groups))])
+
+
+def _axis(column: int, groups: int) -> Axis:
+    return Axis(column, np.arange(groups, dtype=np.int32))

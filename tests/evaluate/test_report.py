@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from evaluate.models import IMAGES, SCRIPT, TABLE, fake_model, images, table
+from evaluate.models import (
+    IMAGES,
+    SCRIPT,
+    TABLE,
+    age_and_illness,
+    fake_model,
+    images,
+    released,
+    table,
+)
 from sfumato.certificate import certificate_text, promises
 from sfumato.data.image_set import ImageSet
 from sfumato.evaluate import evaluate_images, evaluate_table
@@ -32,6 +41,7 @@ from sfumato.evaluate.report import (
 from sfumato.methods.base import Model
 from sfumato.privacy.budget import Budget, Guarantee, Relation, Spend
 from sfumato.privacy.zcdp import gaussian_scale, rho_for
+from sfumato.statistics.algebra import Concat, Weighted
 from support import SCHEMA, people
 
 
@@ -215,7 +225,7 @@ def test_a_file_that_states_another_epsilon_is_not_believed(tmp_path: Path) -> N
     stated = json.dumps(json.dumps(model.guarantee.epsilon)).strip('"').encode()
     assert raw.count(stated) == 1
     (tmp_path / "m.sfumato").write_bytes(raw.replace(stated, b"0." + b"0" * (len(stated) - 2)))
-    assert sf.load_model(tmp_path / "m.sfumato").guarantee.epsilon == model.guarantee.epsilon
+    assert sf.load(tmp_path / "m.sfumato").guarantee.epsilon == model.guarantee.epsilon
 
 
 def test_noise_drowns_a_rare_class_of_a_table() -> None:
@@ -228,8 +238,7 @@ def test_noise_drowns_a_rare_class_of_a_table() -> None:
     assert [each.verdict for each in found] == ["clear", "clear", "drowned"]
     assert class_noise(model.releases, 3, ["a", "b"], np.ones(2)) == []
     (release,) = model.releases
-    joined = {"counts": [[0, 1]], "axes": [{"column": 0, "size": 7}, {"column": 4, "size": 1}]}
-    alike = type(release)(values=release.values, statistic=joined, spend=release.spend)
+    alike = released(age_and_illness(1), release.values[:7], release.spend)
     assert class_noise((alike,), 4, ["a", "b"], np.ones(2)) == []
     assert any("rarely" in sentence for sentence in Certificate.of(model).weaknesses)
     assert "drowned by noise" in certificate_html(model)
@@ -245,8 +254,8 @@ def test_noise_drowns_a_faint_class_of_images() -> None:
 def test_weights_of_a_statistic_scale_its_noise() -> None:
     model = fake_model(TABLE)
     (release,) = model.releases
-    heavy = {"concat": [{"weighted": release.statistic, "weight": 4}]}
-    weighted = type(release)(values=release.values, statistic=heavy, spend=release.spend)
+    heavy = Concat([Weighted(age_and_illness(3), 4)])
+    weighted = released(heavy, release.values, release.spend)
     (plain,), (scaled,) = (
         class_noise((each,), 4, ["no"], np.array([10.0])) for each in (release, weighted)
     )

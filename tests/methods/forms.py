@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
+from sfumato.data.rows import GivenRows
+from sfumato.data.table_codec import TableCodec
 from sfumato.methods.embedding.base import EmbeddingMethod
 from sfumato.methods.embedding.hp import Hp
 from sfumato.methods.embedding.merf import Merf
@@ -73,9 +75,11 @@ def encoded(method: EmbeddingMethod, schema: Schema, rows: int, seed: int) -> Ba
 
 
 def curator_of(rows: Batch, schema: Schema, budget: Budget, sampler: Sampler) -> Curator:
+    codec = ImageCodec(schema.images) if schema.images else TableCodec(schema)
     return Curator(
-        [rows], budget, ledger=Ledger(":memory:"), dataset="t", schema=schema, sampler=sampler
-    )
+        GivenRows([rows], codec), budget, ledger=Ledger(":memory:"), dataset="t", schema=schema,
+        sampler=sampler,
+    )  # fmt: skip
 
 
 def no_noise(size: int, sigma: float) -> NDArray[np.int64]:

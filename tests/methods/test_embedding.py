@@ -12,7 +12,7 @@ from methods.forms import FORMS, PICTURES, PLANE, curator_of, encoded
 from sfumato.data.batch import Batch
 from sfumato.data.image_set import ImageSet
 from sfumato.errors import SfumatoError
-from sfumato.methods.base import load_model
+from sfumato.loading import load
 from sfumato.methods.embedding.base import EmbeddingMethod
 from sfumato.methods.embedding.hp import Hp
 from sfumato.methods.embedding.merf import Merf
@@ -56,7 +56,7 @@ def test_a_plan_costs_the_whole_budget_and_covers_what_is_released(
     plan = method.plan(schema, budget)
     assert plan.guarantee.epsilon == pytest.approx(PLENTY, rel=1e-6)
     curator = curator_of(encoded(method, schema, 30, 0), schema, budget, sampler)
-    model = method.learn(curator, schema)
+    model = method.learn(curator)
     assert model.guarantee.epsilon <= PLENTY
     for planned, spent in zip(plan.spends, model.guarantee.spends, strict=True):
         assert planned.name == spent.name
@@ -75,7 +75,7 @@ def test_a_mixture_is_learned_from_a_noisy_release(
     """At epsilon 1, nine in ten samples lie within 4 deviations of a mode of their class."""
     rows = encoded(method, PLANE, 20_000, 0)
     curator = curator_of(rows, PLANE, Budget(epsilon=1, delta=1e-5), sampler)
-    model = method.learn(curator, PLANE)
+    model = method.learn(curator)
     made = model.sample(4000, seed=1)
     right = made["class"].to_numpy() == "right"
     assert right.mean() == pytest.approx(0.75, abs=0.03)
@@ -93,9 +93,9 @@ def test_a_model_comes_back_from_disk_and_draws_the_same(
 ) -> None:
     method, schema = FORMS[form]
     curator = curator_of(encoded(method, schema, 30, 0), schema, Budget(epsilon=1), sampler)
-    model = method.learn(curator, schema)
+    model = method.learn(curator)
     model.save(tmp_path / "model.sfumato")
-    again = load_model(tmp_path / "model.sfumato")
+    again = load(tmp_path / "model.sfumato")
     first, second = model.sample(20, seed=5), again.sample(20, seed=5)
     if isinstance(first, ImageSet):
         assert first.x.shape == (20, 4, 6, 1)
@@ -111,7 +111,7 @@ def test_only_the_class_can_be_given(sampler: Sampler) -> None:
     def model(form: str) -> Any:
         method, schema = FORMS[form]
         rows = encoded(method, schema, 30, 0)
-        return method.learn(curator_of(rows, schema, Budget(epsilon=1), sampler), schema)
+        return method.learn(curator_of(rows, schema, Budget(epsilon=1), sampler))
 
     table, pictures, unlabelled = (
         model(f"merf, {form}") for form in ("imbalanced", "images", "unlabelled")

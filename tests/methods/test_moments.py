@@ -117,7 +117,7 @@ def test_classes_can_be_given_and_models_saved(tmp_path: Path) -> None:
     x, y = digits()
     model = sf.Moments().fit((x, y), SCHEMA, sf.Budget(epsilon=5))
     model.save(tmp_path / "m.sfumato")
-    loaded = sf.load_model(tmp_path / "m.sfumato")
+    loaded = sf.load(tmp_path / "m.sfumato")
     ours, theirs = model.sample(50, seed=1), loaded.sample(50, seed=1)
     assert np.array_equal(ours.x, theirs.x)
     assert np.array_equal(ours.y, theirs.y)

@@ -186,14 +186,14 @@ def test_a_saved_model_gives_the_same_rows_in_another_process(tmp_path: Path) ->
     model.save(tmp_path / "m.sfumato")
     script = (
         "import sys, sfumato as sf, pyarrow.parquet as pq\n"
-        "model = sf.load_model(sys.argv[1])\n"
+        "model = sf.load(sys.argv[1])\n"
         "pq.write_table(model.sample(40, seed=3), sys.argv[2])\n"
     )
     paths = [str(tmp_path / "m.sfumato"), str(tmp_path / "out.parquet")]
     subprocess.run([sys.executable, "-c", script, *paths], check=True)
     other = pa.parquet.read_table(paths[1])
     assert other.equals(model.sample(40, seed=3))
-    loaded = sf.load_model(paths[0])
+    loaded = sf.load(paths[0])
     assert loaded.guarantee == model.guarantee
     assert loaded.method == model.method
     for ours, theirs in zip(model.releases, loaded.releases, strict=True):

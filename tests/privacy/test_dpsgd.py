@@ -14,6 +14,7 @@ import pytest
 
 from learners import Adder, Plain, Seeded, unit_rows
 from sfumato.data.batch import Batch
+from sfumato.data.rows import GivenRows
 from sfumato.errors import SfumatoError
 from sfumato.privacy.answers import digest_of, load_training
 from sfumato.privacy.budget import Budget, Relation, TrainingSpend
@@ -122,7 +123,7 @@ def curator(
     pay_again: bool = False,
 ) -> Curator:
     return Curator(
-        rows,  # type: ignore[arg-type]
+        GivenRows(rows),  # type: ignore[arg-type]
         budget,
         ledger=ledger or Ledger(":memory:"),
         dataset="d",
@@ -373,6 +374,7 @@ sys.path.insert(0, {tests!r})
 from learners import Adder, Seeded, unit_rows
 from support import SCHEMA
 from sfumato.privacy.answers import digest_of, load_training
+from sfumato.data.rows import GivenRows
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.dpsgd import Schedule
 from sfumato.privacy.ledger import Ledger
@@ -383,7 +385,7 @@ def die(*_): os.kill(os.getpid(), signal.SIGKILL)
 random = Seeded()
 plain = random.normal
 random.normal = lambda size: die() if random.steps == 3 else plain(size)
-wall = release.Curator([unit_rows([[0.3, 0.4]])], Budget(epsilon=1, delta=1e-5),
+wall = release.Curator(GivenRows([unit_rows([[0.3, 0.4]])]), Budget(epsilon=1, delta=1e-5),
                        ledger=Ledger({ledger!r}), dataset="d", schema=SCHEMA,
                        folder=Path({folder!r}), randomness=random)
 wall.train("t", Adder(2), Schedule(rate=0.5, epochs=3, clip=1.0, learning_rate=0.1))
@@ -397,8 +399,8 @@ def test_kill_9_in_the_fourth_step_loses_no_spend_and_pays_no_second(tmp_path: P
     assert len(Ledger(path).entries("d")) == 1
     random = Seeded(3)
     wall = Curator(
-        [unit_rows([[0.3, 0.4]])], BUDGET, ledger=Ledger(path), dataset="d", schema=SCHEMA,
-        folder=folder, randomness=random,
+        GivenRows([unit_rows([[0.3, 0.4]])]), BUDGET, ledger=Ledger(path), dataset="d",
+        schema=SCHEMA, folder=folder, randomness=random,
     )  # fmt: skip
     assert wall.train("t", Adder(2), SCHEDULE).step == 6
     assert random.steps == 3

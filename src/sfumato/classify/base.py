@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
@@ -21,13 +17,12 @@ from sfumato.data.image_sources import image_rows
 from sfumato.data.sources import table_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
+from sfumato.methods.base import Fitted, Method, Plan
 from sfumato.methods.spaces import PointSpace, TableSpace, space_of
-from sfumato.privacy.budget import Budget, Guarantee, TrainingSpend
-from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.budget import Budget
 from sfumato.privacy.release import Curator, plan_training
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema, Value
-from sfumato.storage import write_whole
 
 if TYPE_CHECKING:
     from sfumato.classify.learner import ClassLearner
@@ -37,8 +32,8 @@ TRAINING = "training"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classifier(ABC):
-    """A way of classification. Its fields are its settings; nothing is learned into it.
+class Classifier(Method):
+    """A way of classification.
 
     Parameters
     ----------
@@ -58,8 +53,7 @@ class Classifier(ABC):
         Fixes the first weights, and never noise or the rows that are taken.
     """
 
-    name: ClassVar[str]
-    model_class: ClassVar[type[ClassifierModel]]
+    free: ClassVar[frozenset[str]] = frozenset()
     arithmetic: ClassVar[str] = ""
     """What a reader of the certificate must know about how gradients are computed."""
 
@@ -68,35 +62,37 @@ class Classifier(ABC):
     epochs: float = 40.0
     clip: float = 1.0
     learning_rate: float = 0.03
-    seed: int = 0
 
     @abstractmethod
-    def untrained(self, layout: PointSpace) -> ClassLearner:
+    def untrained(self, space: PointSpace) -> ClassLearner:
         """Make a learner with its first weights."""
 
     def codec(self, schema: Schema) -> TableCodec | ImageCodec:
         """Give the code of the schema."""
         return ImageCodec(schema.images) if schema.images else TableCodec(schema)
 
-    def layout(self, schema: Schema) -> PointSpace:
-        """Give the layout of the schema's rows; refuse one without classes."""
-        layout = space_of(self.codec(schema), self.target)
-        if layout.condition is None:
+    def space(self, schema: Schema) -> PointSpace:
+        """Give the space of the schema's rows; refuse one without classes."""
+        return self._space(self.codec(schema))
+
+    def _space(self, codec: TableCodec | ImageCodec) -> PointSpace:
+        space = space_of(codec, self.target)
+        if space.condition is None:
             raise SfumatoError(
                 "the schema of the image set lists no classes"
-                if schema.images
+                if isinstance(codec, ImageCodec)
                 else "name the target: the column to predict"
             )
-        return layout
+        return space
 
-    def learner(self, layout: PointSpace) -> ClassLearner:
+    def learner(self, space: PointSpace) -> ClassLearner:
         """Make a learner, or say what is missing."""
         try:
             import dp_accounting  # noqa: F401
             import torch  # noqa: F401
         except ImportError:
             raise SfumatoError(f"{self.name} needs torch: pip install 'sfumato[neural]'") from None
-        return self.untrained(layout)
+        return self.untrained(space)
 
     @property
     def schedule(self) -> Schedule:
@@ -107,75 +103,54 @@ class Classifier(ABC):
             rate=self.rate, epochs=self.epochs, clip=self.clip, learning_rate=self.learning_rate
         )
 
-    def plan(self, schema: Schema, budget: Budget) -> TrainingSpend:
+    def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what training would cost, with how much noise. Reads no row."""
-        dim = self.learner(self.layout(schema)).dim
-        return plan_training(TRAINING, dim, self.schedule, budget)
+        dim = self.learner(self.space(schema)).dim
+        spend = plan_training(TRAINING, dim, self.schedule, budget)
+        return Plan(method=self.name, budget=budget, trainings=(spend,))
 
-    def fit(
-        self,
-        data: Any,
-        schema: Schema,
-        budget: Budget,
-        *,
-        ledger: Ledger | None = None,
-        dataset: str | None = None,
-        folder: Path | None = None,
-        pay_again: bool = False,
-        progress: Progress = silent,
-    ) -> ClassifierModel:
-        """Train on private rows: a path, a frame, or arrays of images.
-
-        All rows are read; then the whole training goes to the `ledger` under the name `dataset`
-        before the first step. It is saved in `folder` now and then; fitting again with the same
-        settings goes on from there. Where that folder holds another training, paying for a new
-        one needs `pay_again`.
-        """
-        curator = Curator.of(
-            data, self.codec(schema), schema, budget,
-            ledger=ledger, dataset=dataset, folder=folder, pay_again=pay_again, progress=progress,
-        )  # fmt: skip
-        return self.learn(curator, schema)
-
-    def learn(self, curator: Curator, schema: Schema) -> ClassifierModel:
+    def learn(self, curator: Curator, progress: Progress = silent) -> Any:
         """Have the curator train a learner, and keep its weights."""
-        state = curator.train(TRAINING, self.learner(self.layout(schema)), self.schedule)
-        return self.model_class(
-            method=self,
-            schema=schema,
-            guarantee=curator.guarantee,
-            weights={
-                key.removeprefix("weights/"): array
-                for key, array in state.arrays.items()
-                if key.startswith("weights/")
-            },
+        state = curator.train(TRAINING, self.learner(self._space(curator.codec)), self.schedule)
+        weights = {
+            key.removeprefix("weights/"): array
+            for key, array in state.arrays.items()
+            if key.startswith("weights/")
+        }
+        return self.model_class.from_arrays(
+            weights, method=self, schema=curator.schema, guarantee=curator.guarantee
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ClassifierModel:
-    """A trained classifier with its guarantee; made from noisy sums only, so free to share."""
+class ClassifierModel(Fitted):
+    """A trained classifier."""
 
     method: Any
-    schema: Schema
-    guarantee: Guarantee
     weights: dict[str, NDArray[Any]]
 
     @property
-    def layout(self) -> PointSpace:
-        """The layout of its rows."""
-        layout: PointSpace = self.method.layout(self.schema)
-        return layout
+    def space(self) -> PointSpace:
+        """The space of its rows."""
+        space: PointSpace = self.method.space(self.schema)
+        return space
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the weights."""
+        return self.weights
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], **common: Any) -> ClassifierModel:
+        """Make it of its weights."""
+        return cls(weights=arrays, **common)
 
     @property
     def classes(self) -> tuple[Value, ...]:
         """The classes, in the order of the probabilities."""
-        layout = self.layout
-        if not isinstance(layout, TableSpace):
-            return layout.class_values
-        cells = layout.codec.columns[layout.class_column]
-        assert cells.is_category
-        return cells.meanings
+        space = self.space
+        if not isinstance(space, TableSpace):
+            return space.class_values
+        return space.codec.columns[space.class_column].meanings
 
     def predict_proba(self, data: Any) -> NDArray[np.float64]:
         """Give the probability of each class for each row of new data; they need no target."""
@@ -223,40 +198,6 @@ class ClassifierModel:
         """Make the learner with the trained weights."""
         import torch
 
-        learner: ClassLearner = self.method.learner(self.layout)
+        learner: ClassLearner = self.method.learner(self.space)
         learner.module.load_state_dict({k: torch.tensor(v) for k, v in self.weights.items()})
         return learner
-
-    def save(self, path: str | Path) -> None:
-        """Write a model file: weights as safetensors, the rest as JSON in its header."""
-        about = {
-            "classifier": self.method.name,
-            "settings": json.dumps(asdict(self.method)),
-            "schema": self.schema.to_toml(),
-            "guarantee": json.dumps(self.guarantee.to_dict()),
-        }
-        weights = {key: np.ascontiguousarray(array) for key, array in self.weights.items()}
-        write_whole(Path(path), save(weights, about))
-
-
-def load_classifier(path: str | Path) -> ClassifierModel:
-    """Read the model file of a classifier."""
-    from sfumato.classify.convolutional import Convolutional
-    from sfumato.classify.locally_linear import LocallyLinear
-
-    known: dict[str, type[Classifier]] = {c.name: c for c in (LocallyLinear, Convolutional)}
-    if not Path(path).exists():
-        raise SfumatoError(f"there is no file {path}")
-    try:
-        with safe_open(path, "numpy") as file:
-            about = file.metadata()
-            weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        kind = known[about["classifier"]]
-        return kind.model_class(
-            method=kind(**json.loads(about["settings"])),
-            schema=Schema.from_toml(about["schema"], str(path)),
-            guarantee=Guarantee.from_dict(json.loads(about["guarantee"])),
-            weights=weights,
-        )
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError):
-        raise SfumatoError(f"{path} is not a classifier of this version of sfumato") from None

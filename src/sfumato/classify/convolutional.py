@@ -29,13 +29,13 @@ class Convolutional(Classifier):
 
     learning_rate: float = 0.005
 
-    def untrained(self, layout: PointSpace) -> ClassLearner:
+    def untrained(self, space: PointSpace) -> ClassLearner:
         """Make a network with its first weights."""
         from sfumato.classify.network import NetworkLearner
 
-        if not isinstance(layout, ImageSpace):
+        if not isinstance(space, ImageSpace):
             raise SfumatoError("convolutional is for images: use locally-linear for tables")
-        return NetworkLearner(layout, self.seed, {"classifier": self.name, **asdict(self)})
+        return NetworkLearner(space, self.seed, {"classifier": self.name, **asdict(self)})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -32,7 +32,7 @@ Floats = NDArray[np.float32]
 class Inputs(ABC):
     """What linear maps see of a row."""
 
-    layout: PointSpace
+    space: PointSpace
 
     @property
     @abstractmethod
@@ -66,22 +66,22 @@ class Inputs(ABC):
 class TableInputs(Inputs):
     """A table's points, with numbers from -1 to 1 and categories as they are, one-hot."""
 
-    layout: TableSpace
+    space: TableSpace
 
     @property
     def size(self) -> int:
-        return self.layout.size + sum(self.layout.blocks)
+        return self.space.size + sum(self.space.blocks)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        codec = self.layout.codec
+        codec = self.space.codec
         numbers, categories, flags = [], [], []
         for name, cells in zip(codec.names, codec.columns, strict=True):
             if not cells.is_category:
                 numbers.append(name)
                 nullable = codec.schema.modelled[name].nullable  # type: ignore[union-attr]
                 flags += [f"{name} is there", f"{name} is missing"] if nullable else []
-            elif name != self.layout.target:
+            elif name != self.space.target:
                 categories += [f"{name} = {canonical_text(v)}" for v in cells.meanings]
         return (*numbers, *categories, *flags)
 
@@ -90,9 +90,9 @@ class TableInputs(Inputs):
         return math.sqrt(self.size)
 
     def __call__(self, batch: Batch) -> Floats:
-        points = self.layout.from_batch(batch)
-        points[:, : self.layout.size] *= 2
-        points[:, : self.layout.size] -= 1
+        points = self.space.from_batch(batch)
+        points[:, : self.space.size] *= 2
+        points[:, : self.space.size] -= 1
         return _on_grid(points)
 
     def features(self, batch: Batch) -> Floats:
@@ -110,13 +110,13 @@ class ImageInputs(Inputs):
     and on smooth patterns only. The basis is public, like the paper's random projections.
     """
 
-    layout: ImageSpace
+    space: ImageSpace
     frequencies: int
 
     @property
     def size(self) -> int:
         rows, columns = self._bases
-        return len(rows) * len(columns) * self.layout.codec.shape[2]
+        return len(rows) * len(columns) * self.space.codec.shape[2]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -131,8 +131,8 @@ class ImageInputs(Inputs):
 
         With N pixels p, the squared length of p less its mean is (N Σp² - (Σp)²) / N.
         """
-        shape = self.layout.codec.shape
-        pixels = np.rint(255 * np.clip(np.nan_to_num(batch.unit), 0, 1).astype(np.float64))
+        shape = self.space.codec.shape
+        pixels = batch.pixels
         count, whole = pixels.shape[1], pixels.astype(np.int64)
         total, squares = whole.sum(axis=1), (whole * whole).sum(axis=1)
         lengths = np.sqrt((count * squares - total * total) / count)
@@ -159,21 +159,21 @@ class ImageInputs(Inputs):
     @property
     def _cosine_bits(self) -> int:
         """How finely cosines are rounded: so that sums over all pixels stay below 2^52."""
-        height, width, _ = self.layout.codec.shape
+        height, width, _ = self.space.codec.shape
         return (52 - 8 - math.ceil(math.log2(height * width)) - 2) // 2
 
     @cached_property
     def _bases(self) -> tuple[Floats, Floats]:
-        height, width, _ = self.layout.codec.shape
+        height, width, _ = self.space.codec.shape
         return _cosines(height, self.frequencies), _cosines(width, self.frequencies)
 
 
-def inputs_of(layout: PointSpace, frequencies: int) -> Inputs:
-    """Give the inputs for rows of this layout."""
-    if isinstance(layout, ImageSpace):
-        return ImageInputs(layout, frequencies)
-    assert isinstance(layout, TableSpace)
-    return TableInputs(layout)
+def inputs_of(space: PointSpace, frequencies: int) -> Inputs:
+    """Give the inputs for rows of this space."""
+    if isinstance(space, ImageSpace):
+        return ImageInputs(space, frequencies)
+    assert isinstance(space, TableSpace)
+    return TableInputs(space)
 
 
 def _on_grid(inputs: NDArray[Any]) -> Floats:

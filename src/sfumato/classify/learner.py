@@ -16,7 +16,7 @@ from sfumato.privacy.dpsgd import Examples, Learner
 class ClassLearner(Learner):
     """A learner whose module gives one score for each class."""
 
-    layout: PointSpace
+    space: PointSpace
 
     @abstractmethod
     def inputs(self, batch: Batch) -> NDArray[np.float32]:
@@ -24,7 +24,7 @@ class ClassLearner(Learner):
 
     def examples(self, batch: Batch) -> Examples:
         """Give inputs and classes."""
-        return self.inputs(batch), batch.codes[:, self.layout.class_column].astype(np.int64)
+        return self.inputs(batch), batch.codes[:, self.space.class_column].astype(np.int64)
 
     def probabilities(self, batch: Batch) -> NDArray[np.float64]:
         """Give the probability of each class."""

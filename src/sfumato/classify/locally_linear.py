@@ -61,17 +61,17 @@ class LocallyLinear(Classifier):
             if getattr(self, name) < 0:
                 raise SfumatoError(f"{name} must not be negative, got {getattr(self, name)}")
 
-    def inputs(self, layout: PointSpace) -> Inputs:
+    def inputs(self, space: PointSpace) -> Inputs:
         """Give what the maps see of a row."""
-        return inputs_of(layout, self.frequencies)
+        return inputs_of(space, self.frequencies)
 
-    def untrained(self, layout: PointSpace) -> MapLearner:
+    def untrained(self, space: PointSpace) -> MapLearner:
         """Make a bank of maps with small random weights."""
         from sfumato.classify.map_bank import MapLearner
 
-        maps = self.maps or (IMAGE_MAPS if isinstance(layout, ImageSpace) else TABLE_MAPS)
+        maps = self.maps or (IMAGE_MAPS if isinstance(space, ImageSpace) else TABLE_MAPS)
         about = {"classifier": self.name, **asdict(self)}
-        return MapLearner(self.inputs(layout), maps, self.beta, self.projection, self.seed, about)
+        return MapLearner(self.inputs(space), maps, self.beta, self.projection, self.seed, about)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,7 +121,7 @@ class LocallyLinearModel(ClassifierModel):
 
     @property
     def _inputs(self) -> Inputs:
-        return self.method.inputs(self.layout)
+        return self.method.inputs(self.space)
 
     def _bank(self) -> MapBank:
         return self.trained().module  # type: ignore[return-value]

@@ -83,14 +83,14 @@ class MapLearner(ClassLearner):
     def __init__(
         self, inputs: Inputs, maps: int, beta: float, kept: int, seed: int, about: dict[str, Any]
     ) -> None:
-        self.layout = inputs.layout
+        self.space = inputs.space
         self.piece = 256 if kept else 2048
         self._inputs = inputs
         self._about = about
         # Torch's own generator is left alone: a seed here must not fix anything elsewhere.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.module = MapBank(maps, inputs.layout.class_cells, inputs.size, beta, kept)
+            self.module = MapBank(maps, inputs.space.class_cells, inputs.size, beta, kept)
 
     def describe(self) -> dict[str, Any]:
         """Give the settings."""

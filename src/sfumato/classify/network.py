@@ -43,13 +43,13 @@ class NetworkLearner(ClassLearner):
 
     piece = 512
 
-    def __init__(self, layout: ImageSpace, seed: int, about: dict[str, Any]) -> None:
-        self.layout = layout
-        self._shape = layout.codec.shape
+    def __init__(self, space: ImageSpace, seed: int, about: dict[str, Any]) -> None:
+        self.space = space
+        self._shape = space.codec.shape
         self._about = about
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.module = network(*self._shape, layout.class_cells)
+            self.module = network(*self._shape, space.class_cells)
 
     def describe(self) -> dict[str, Any]:
         """Give the settings."""

@@ -18,6 +18,10 @@ from sfumato.cli.synthesis import (
     SchemaFile,
     Seed,
     Target,
+    pairs,
+    print_guarantee,
+    show,
+    write_certificate,
 )
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Budget, Relation
@@ -59,17 +63,16 @@ def train(
 ) -> None:
     """Train on private data and save the model, which may be shared."""
     from sfumato.classify.locally_linear import LocallyLinear
-    from sfumato.cli.console import progress_display, stderr
-    from sfumato.cli.synthesis import pairs
+    from sfumato.cli.console import progress_display
     from sfumato.schema import Schema
-    from sfumato.synthesis import made
+    from sfumato.synthesis import releases_beside, with_settings
 
     public = Schema.load(schema)
     chosen: dict[str, Any] = {"seed": seed, **pairs(settings, "--set")}
     if target is not None:
         chosen["target"] = target
-    method = made(LocallyLinear, chosen)
-    method.learner(method.layout(public))  # what is missing is said before a row is read
+    method = with_settings(LocallyLinear, chosen)
+    method.learner(method.space(public))  # what is missing is said before a row is read
     budget = Budget(
         epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit
     )
@@ -80,16 +83,14 @@ def train(
             budget,
             ledger=open_ledger(ledger),
             dataset=dataset,
-            folder=releases or output.with_name(output.name + ".releases"),
+            folder=releases or releases_beside(output),
             pay_again=pay_again,
             progress=progress,
         )
     model.save(output)
-    _write_report(model, report, output.name)
+    write_certificate(model, report, output.name)
     if not quiet:
-        from sfumato.certificate import certificate_text
-
-        stderr.print(certificate_text(model), highlight=False, markup=False)
+        print_guarantee(model)
     print(output)
 
 
@@ -103,13 +104,12 @@ def predict(
     import pyarrow as pa
     import pyarrow.csv
 
-    from sfumato.classify.base import load_classifier
     from sfumato.schema import canonical_text
     from sfumato.storage import reserved
 
     if output.suffix != ".csv":
         raise SfumatoError(f"{output}: predictions are written to .csv")
-    loaded = load_classifier(model)
+    loaded = _classifier(model)
     chances = loaded.predict_proba(data)
     columns = {"prediction": loaded.names(chances.argmax(axis=1))}
     for index, value in enumerate(loaded.classes):
@@ -130,32 +130,26 @@ def explain(
 
     The picture shows what that row says, so it is as private as the row.
     """
-    from sfumato.classify.base import load_classifier
     from sfumato.classify.locally_linear import LocallyLinearModel
     from sfumato.classify.pictures import check_format, write_explanation
 
     check_format(output)
-    loaded = load_classifier(model)
+    loaded = _classifier(model)
     if not isinstance(loaded, LocallyLinearModel):
         raise SfumatoError(f"{model} is a {loaded.method.name} model: it has no linear maps")
     write_explanation(output, loaded.explain(data, row))
     print(output)
 
 
-@app.command()
-def show(model: ModelFile, report: Report = None) -> None:
-    """Print the certificate of a saved classifier."""
-    from sfumato.certificate import certificate_text
-    from sfumato.classify.base import load_classifier
+def _classifier(path: Path) -> Any:
+    """Read a classifier; another model is refused."""
+    from sfumato.classify.base import ClassifierModel
+    from sfumato.loading import load
 
-    loaded = load_classifier(model)
-    print(certificate_text(loaded))
-    _write_report(loaded, report, model.name)
+    loaded = load(path)
+    if not isinstance(loaded, ClassifierModel):
+        raise SfumatoError(f"{path} is a {loaded.method.name} model, not a classifier")
+    return loaded
 
 
-def _write_report(model: Any, report: Path | None, name: str) -> None:
-    if report:
-        from sfumato.evaluate.report import classifier_html
-        from sfumato.storage import write_whole
-
-        write_whole(report, classifier_html(model, title=f"Certificate of {name}").encode())
+app.command()(show)

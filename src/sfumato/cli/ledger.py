@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend
+from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.ledger import ROW, Currency, Ledger
 
 app = typer.Typer(help="Show what was spent, or set a limit.", no_args_is_help=True)
@@ -45,7 +45,7 @@ def show(
                 entry.time,
                 entry.spend.name,
                 f"{entry.spend.dim:,}",
-                *_noise_and_cost(entry.spend),
+                *entry.spend.in_words(),
                 _terms(entry.currency),
             ]
             for entry in entries
@@ -112,16 +112,6 @@ def limit(
 def open_ledger(path: Path | None) -> Ledger:
     """Open the named ledger, or the user's own."""
     return Ledger(path) if path else Ledger.default()
-
-
-def _noise_and_cost(spend: Spend | TrainingSpend) -> tuple[str, str]:
-    if isinstance(spend, Spend):
-        return f"{spend.sigma:.6g}", f"rho {spend.rho:.4g}"
-    return (
-        f"{spend.noise_multiplier:.6g} × {spend.clip:g}, {spend.steps:,} steps at rate "
-        f"{spend.rate:.4g}",
-        f"epsilon {spend.epsilon:.4g}, delta {spend.delta:.4g}",
-    )
 
 
 def _terms(currency: Currency) -> str:

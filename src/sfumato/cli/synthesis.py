@@ -71,16 +71,15 @@ def plan(
     planned = chosen.plan(public, _budget(epsilon, delta, relation, rows_per_unit))
     print_table(
         f"{planned.method}: what would be released (sizes are upper bounds)",
-        ["release", "values", "sensitivity", "noise", "rho"],
+        ["release", "values", "sensitivity", "noise", "cost"],
         [
-            [s.name, f"{s.dim:,}", f"{s.sensitivity:.6g}", f"{s.sigma:.6g}", f"{s.rho:.4g}"]
-            for s in planned.spends
+            [cost.name, f"{cost.dim:,}", f"{cost.sensitivity:.6g}", *cost.in_words()]
+            for cost in (*planned.spends, *planned.trainings)
         ],
     )
     guarantee = planned.guarantee
     print(
-        f"cost: epsilon {guarantee.epsilon:.6g} at delta {guarantee.delta:g} "
-        f"(rho {guarantee.rho:.4g}, {guarantee.relation})"
+        f"cost: epsilon {guarantee.epsilon:.6g} at delta {guarantee.delta:g} ({guarantee.relation})"
     )
     print(f"memory for the sums: about {planned.memory / 1e6:,.0f} MB")
     for note in planned.notes:
@@ -113,24 +112,23 @@ def synth(
     quiet: Quiet = False,
 ) -> None:
     """Turn private data into a synthetic copy with a differential-privacy guarantee."""
-    fitted = _fit(
-        data, schema, _budget(epsilon, delta, relation, rows_per_unit),
-        target=target, method=method, settings=settings, seed=seed, dataset=dataset,
-        ledger=ledger, releases=releases or _beside(output), pay_again=pay_again, quiet=quiet,
-        check=output,
-    )  # fmt: skip
-    if model:
-        fitted.save(model)
-    _sample_to(fitted, output, rows, None, seed, quiet)
-    if report:
-        from sfumato.evaluate.report import certificate_html
-        from sfumato.storage import write_whole
+    from sfumato.cli.console import progress_display
+    from sfumato.schema import Schema
+    from sfumato.synthesis import synthesize
 
-        write_whole(
-            report, certificate_html(fitted, title=f"Certificate of {output.name}").encode()
-        )
+    public = Schema.load(schema)
+    with progress_display(quiet) as progress:
+        made = synthesize(
+            data, public, _budget(epsilon, delta, relation, rows_per_unit),
+            method=_method(public, method, target, settings, seed), output=output, rows=rows,
+            seed=seed, ledger=open_ledger(ledger), dataset=dataset, folder=releases,
+            pay_again=pay_again, progress=progress,
+        )  # fmt: skip
+    if model:
+        made.model.save(model)
+    write_certificate(made.model, report, output.name)
     if not quiet:
-        _print_guarantee(fitted)
+        print_guarantee(made.model)
     print(output)
 
 
@@ -153,14 +151,21 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit a model to private data and save it; sample from it at no further cost."""
-    fitted = _fit(
-        data, schema, _budget(epsilon, delta, relation, rows_per_unit),
-        target=target, method=method, settings=settings, seed=seed, dataset=dataset,
-        ledger=ledger, releases=releases or _beside(output), pay_again=pay_again, quiet=quiet,
-    )  # fmt: skip
+    from sfumato.cli.console import progress_display
+    from sfumato.schema import Schema
+    from sfumato.synthesis import releases_beside
+
+    public = Schema.load(schema)
+    chosen = _method(public, method, target, settings, seed)
+    with progress_display(quiet) as progress:
+        fitted = chosen.fit(
+            data, public, _budget(epsilon, delta, relation, rows_per_unit),
+            ledger=open_ledger(ledger), dataset=dataset,
+            folder=releases or releases_beside(output), pay_again=pay_again, progress=progress,
+        )  # fmt: skip
     fitted.save(output)
     if not quiet:
-        _print_guarantee(fitted)
+        print_guarantee(fitted)
     print(output)
 
 
@@ -175,9 +180,22 @@ def sample(
     quiet: Quiet = False,
 ) -> None:
     """Draw rows from a saved model."""
-    from sfumato.methods.base import load_model
+    from sfumato.cli.console import progress_display
+    from sfumato.data.writing import check_output, write_synthetic
+    from sfumato.loading import load
+    from sfumato.methods.base import Model
 
-    _sample_to(load_model(model), output, rows, pairs(given, "--given"), seed, quiet)
+    loaded = load(model)
+    if not isinstance(loaded, Model):
+        raise SfumatoError(f"{model} is a {loaded.method.name} model: it draws no rows")
+    check_output(output, loaded.schema)
+    if rows is not None and rows < 0:
+        raise SfumatoError(f"--rows must not be negative, got {rows}")
+    with progress_display(quiet) as progress:
+        progress("sampling", None)
+        drawn = loaded.sample(rows, given=pairs(given, "--given") or None, seed=seed)
+        progress(f"writing {output}", None)
+        write_synthetic(output, drawn)
     print(output)
 
 
@@ -187,17 +205,13 @@ def show(
         Path | None, typer.Option("--report", help="Write the certificate as a web page.")
     ] = None,
 ) -> None:
-    """Print the certificate of a saved model."""
+    """Print the certificate of a saved model or classifier."""
     from sfumato.certificate import certificate_text
-    from sfumato.methods.base import load_model
+    from sfumato.loading import load
 
-    loaded = load_model(model)
+    loaded = load(model)
     print(certificate_text(loaded))
-    if report:
-        from sfumato.evaluate.report import certificate_html
-        from sfumato.storage import write_whole
-
-        write_whole(report, certificate_html(loaded, title=f"Certificate of {model.name}").encode())
+    write_certificate(loaded, report, model.name)
 
 
 def _budget(epsilon: float, delta: float, relation: Relation, rows_per_unit: int) -> Budget:
@@ -215,68 +229,21 @@ def _method(
     return make_method(name or default_method(schema), chosen)
 
 
-def _fit(
-    data: Path,
-    schema: Path,
-    budget: Budget,
-    *,
-    target: str | None,
-    method: str | None,
-    settings: list[str] | None,
-    seed: int,
-    dataset: str | None,
-    ledger: Path | None,
-    releases: Path,
-    pay_again: bool,
-    quiet: bool,
-    check: Path | None = None,
-) -> Any:
-    from sfumato.cli.console import progress_display
-    from sfumato.data.writing import check_output
-    from sfumato.schema import Schema
+def write_certificate(fitted: Any, report: Path | None, name: str) -> None:
+    """Write the certificate as a web page, if one is asked for."""
+    if report:
+        from sfumato.evaluate.report import certificate_html
+        from sfumato.storage import write_whole
 
-    public = Schema.load(schema)
-    if check:
-        check_output(check, public, data)
-    chosen = _method(public, method, target, settings, seed)
-    with progress_display(quiet) as progress:
-        return chosen.fit(
-            data,
-            public,
-            budget,
-            ledger=open_ledger(ledger),
-            dataset=dataset,
-            folder=releases,
-            pay_again=pay_again,
-            progress=progress,
-        )
+        write_whole(report, certificate_html(fitted, title=f"Certificate of {name}").encode())
 
 
-def _sample_to(
-    model: Any, output: Path, rows: int | None, given: dict[str, str] | None, seed: int, quiet: bool
-) -> None:
-    from sfumato.cli.console import progress_display
-    from sfumato.data.writing import check_output, write_synthetic
-
-    check_output(output, model.schema)
-    if rows is not None and rows < 0:
-        raise SfumatoError(f"--rows must not be negative, got {rows}")
-    with progress_display(quiet) as progress:
-        progress("sampling", None)
-        drawn = model.sample(rows, given=given or None, seed=seed)
-        progress(f"writing {output}", None)
-        write_synthetic(output, drawn)
-
-
-def _print_guarantee(model: Any) -> None:
+def print_guarantee(fitted: Any) -> None:
+    """Print the certificate beside the results."""
     from sfumato.certificate import certificate_text
     from sfumato.cli.console import stderr
 
-    stderr.print(certificate_text(model), highlight=False, markup=False)
-
-
-def _beside(output: Path) -> Path:
-    return output.with_name(output.name + ".releases")
+    stderr.print(certificate_text(fitted), highlight=False, markup=False)
 
 
 def pairs(texts: list[str] | None, option: str) -> dict[str, str]:

@@ -42,9 +42,7 @@ class ImageCodec:
         if self.images.classes and labels is not None:
             found = self._spellings.find(pa.array(label_texts(labels), pa.string()))
             codes[:, 0] = pc.fill_null(found, 0).to_numpy(zero_copy_only=False)
-        unit: NDArray[np.float32] = pixels.reshape(len(pixels), -1).astype(np.float32)
-        unit /= 255
-        return Batch(codes, unit)
+        return Batch(codes, pixels.reshape(len(pixels), -1))
 
     def decode(self, unit: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
         """Give pixels back, rounded and clipped to their range."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,22 +20,80 @@ from sfumato.data.sources import table_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 
+ROW_BITS = 38
+"""More than 2^38 rows are refused: their sums could pass 64 bits."""
+
 # Where fewer values than this share are missing or listed, the schema is probably wrong.
 _MATCHING = 0.1
 
 
-class EncodedImages:
+class Summable(Protocol):
+    """A statistic, as far as rows need to know it."""
+
+    @property
+    def dim(self) -> int:
+        """The length of the sum."""
+
+    def sum(self, batch: Batch) -> NDArray[np.int64]:
+        """Add up a batch."""
+
+
+class PrivateRows(ABC):
+    """Encoded private rows, wherever they live: read again and again, or summed where they are.
+
+    The curator asks for sums, reviews and, for trainings, the rows themselves. Sums are of
+    integers, so rows that live in several places may be summed there and their sums added up.
+    """
+
+    codec: TableCodec | ImageCodec | None
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Batch]:
+        """Read the rows in batches."""
+
+    def sum(self, statistic: Summable) -> NDArray[np.int64]:
+        """Give the exact sum of a statistic over all rows."""
+        total = np.zeros(statistic.dim, np.int64)
+        count = 0
+        for batch in self:
+            count += len(batch)
+            if count > 1 << ROW_BITS:
+                raise SfumatoError("the data have more rows than a 64-bit sum can hold")
+            total += statistic.sum(batch)
+        return total
+
+    def review(self) -> tuple[int, list[str]]:
+        """Read everything once: count the rows, and say what their owner should know. Private."""
+        return sum(len(batch) for batch in self), []
+
+
+class GivenRows(PrivateRows):
+    """Rows that are encoded already, in memory."""
+
+    def __init__(
+        self, batches: Iterable[Batch], codec: TableCodec | ImageCodec | None = None
+    ) -> None:
+        self._batches = batches
+        self.codec = codec
+
+    def __iter__(self) -> Iterator[Batch]:
+        return iter(self._batches)
+
+
+class EncodedImages(PrivateRows):
     """A private image set as batches for statistics."""
+
+    codec: ImageCodec
 
     def __init__(self, data: Any, codec: ImageCodec) -> None:
         self._rows = image_rows(data, codec.images)
-        self._codec = codec
+        self.codec = codec
 
     def __iter__(self) -> Iterator[Batch]:
-        return map(self._codec.encode, self._rows.batches())
+        return map(self.codec.encode, self._rows.batches())
 
 
-class EncodedTable:
+class EncodedTable(PrivateRows):
     """A private table as batches for statistics; opening it checks names, reading it reads rows.
 
     Where the schema names the unit of privacy, only the first `max_rows_per_unit` rows of each
@@ -42,8 +101,10 @@ class EncodedTable:
     a unit's rows are kept depends on no other unit, so one unit moves a sum by at most k rows.
     """
 
+    codec: TableCodec
+
     def __init__(self, data: Any, codec: TableCodec, max_rows_per_unit: int = 1) -> None:
-        self._codec = codec
+        self.codec = codec
         self._unit = codec.schema.unit_column
         self._names = [*codec.names, *([self._unit] if self._unit else [])]
         self._rows = table_rows(data, self._names)
@@ -59,7 +120,7 @@ class EncodedTable:
         seen: Counter[str] = Counter()
         count, raw = 0, 0
         matched: Counter[str] = Counter()
-        columns = dict(zip(self._codec.names, self._codec.columns, strict=True))
+        columns = dict(zip(self.codec.names, self.codec.columns, strict=True))
         for rows in self._rows.batches(self._names):
             count += len(self._encoded(rows, seen))
             raw += rows.num_rows
@@ -73,7 +134,7 @@ class EncodedTable:
         ]
 
     def _encoded(self, rows: pa.RecordBatch, seen: Counter[str]) -> Batch:
-        batch = self._codec.encode(rows)
+        batch = self.codec.encode(rows)
         if not self._unit:
             return batch
         return batch.where(_first_of_each(rows.column(self._unit), seen, self._most))
@@ -81,18 +142,11 @@ class EncodedTable:
 
 def encoded_rows(
     data: Any, codec: TableCodec | ImageCodec, max_rows_per_unit: int = 1
-) -> EncodedTable | EncodedImages:
+) -> PrivateRows:
     """Open private data for statistics."""
     if isinstance(codec, ImageCodec):
         return EncodedImages(data, codec)
     return EncodedTable(data, codec, max_rows_per_unit)
-
-
-def review(rows: Iterable[Batch]) -> tuple[int, list[str]]:
-    """Read private rows once: give their number, and what their owner should know. Private."""
-    if isinstance(rows, EncodedTable):
-        return rows.review()
-    return sum(len(batch) for batch in rows), []
 
 
 def _first_of_each(units: pa.Array, seen: Counter[str], most: int) -> NDArray[np.bool_]:

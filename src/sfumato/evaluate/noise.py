@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod, sqrt
-from typing import Any
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,13 +46,16 @@ def class_noise(
     if deviation is not None:
         ratios = rows / deviation
     for release in releases:
-        reach = _moment_reach(release, len(names))
-        if reach is not None:
-            ratios = rows * reach / release.sigma
-        blocks = _class_blocks(release, column, len(names))
-        if blocks is not None:
-            noise = release.sigma * sqrt(blocks.shape[1])
-            ratios = np.sqrt(np.maximum((blocks**2).sum(axis=1) - noise**2, 0.0)) / noise
+        for each in release.resolutions:
+            if (each.column, each.classes) != (column, len(names)):
+                continue
+            noise = release.sigma * sqrt(each.cells)
+            if each.kind == "vectors":
+                ratios = rows * each.reach / noise
+            if each.kind == "blocks":
+                blocks = release.values.astype(np.float64).reshape(each.classes, -1)
+                signal = (blocks**2).sum(axis=1) - noise**2
+                ratios = np.sqrt(np.maximum(signal, 0.0)) / noise
     if ratios is None:
         return []
     return [
@@ -70,43 +71,12 @@ def count_deviation(releases: tuple[Release, ...], column: int) -> float | None:
     may still relate to the rest by noise only. Of these the median is taken.
     """
     found = [
-        (cells > 1, release.sigma / weight * sqrt(cells))
+        (each.cells > 1, release.sigma / each.reach * sqrt(each.cells))
         for release in releases
-        for weight, cells in _tables_with(release.statistic, column, 1)
+        for each in release.resolutions
+        if each.kind == "counts" and each.column == column
+        for _ in range(each.tables)
     ]
     related = [deviation for with_others, deviation in found if with_others]
     deviations = related or [deviation for _, deviation in found]
     return float(np.median(deviations)) if deviations else None
-
-
-def _tables_with(statistic: dict[str, Any], column: int, weight: int) -> Iterator[tuple[int, int]]:
-    """Walk a statistic's description; give weight and cells per class of each count table."""
-    if "weighted" in statistic:
-        yield from _tables_with(statistic["weighted"], column, weight * statistic["weight"])
-    for part in statistic.get("concat", ()):
-        yield from _tables_with(part, column, weight)
-    for table in statistic.get("counts", ()):
-        axes = [statistic["axes"][place] for place in table]
-        # An axis of one group tells no class from another.
-        if any(axis["column"] == column and axis["size"] > 1 for axis in axes):
-            yield weight, prod(axis["size"] for axis in axes if axis["column"] != column)
-
-
-def _moment_reach(release: Release, classes: int) -> float | None:
-    """Give what one row can add to a class's sum of vectors, over the width of the noise on it."""
-    statistic = release.statistic
-    if "moments" not in statistic or statistic["labels"] != classes:
-        return None
-    return float(statistic["reach"] / sqrt(statistic["dim"]))
-
-
-def _class_blocks(release: Release, column: int, classes: int) -> NDArray[np.float64] | None:
-    """Cut a release of sums per class into one row per class."""
-    statistic = release.statistic
-    while "weighted" in statistic:
-        statistic = statistic["weighted"]
-    if "per_class" not in statistic or statistic["column"] != column:
-        return None
-    if statistic["classes"] != classes:
-        return None
-    return release.values.astype(np.float64).reshape(classes, -1)

@@ -19,7 +19,7 @@ from sfumato.evaluate import charts
 from sfumato.evaluate.belief import belief_bounds, strength
 from sfumato.evaluate.certificate import Certificate, declared
 from sfumato.evaluate.evaluation import Associations, Evaluation, TableEvaluation
-from sfumato.methods.base import Model
+from sfumato.methods.base import Fitted, Model
 from sfumato.privacy.budget import Guarantee
 from sfumato.schema import canonical_text
 
@@ -40,10 +40,16 @@ MEASURES = {
 """The names of scores; those of labels are what the papers print."""
 
 
-def certificate_html(
-    model: Model, *, title: str = "Synthetic data certificate", seed: int = 0
-) -> str:
-    """Give the certificate of a model as one HTML page that may be published."""
+def certificate_html(fitted: Fitted, *, title: str = "Certificate", seed: int = 0) -> str:
+    """Give the certificate of a model or classifier as one HTML page that may be published."""
+    if isinstance(fitted, Model):
+        return _model_html(fitted, title, seed)
+    if isinstance(fitted, ClassifierModel):
+        return _classifier_html(fitted, title)
+    raise TypeError(f"there is no certificate of a {type(fitted).__name__}")
+
+
+def _model_html(model: Model, title: str, seed: int) -> str:
     certificate = Certificate.of(model, seed)
     return _render(
         "certificate.html.j2",
@@ -57,8 +63,7 @@ def certificate_html(
     )
 
 
-def classifier_html(model: ClassifierModel, *, title: str = "Classifier certificate") -> str:
-    """Give the certificate of a classifier as one HTML page that may be published."""
+def _classifier_html(model: ClassifierModel, title: str) -> str:
     return _render(
         "classifier.html.j2",
         title=title,

@@ -264,7 +264,7 @@ class ImageSpace(PointSpace):
 
 
 def space_of(codec: TableCodec | ImageCodec, target: str | None) -> PointSpace:
-    """Give the layout of rows of this code."""
+    """Give the space of rows of this code."""
     if isinstance(codec, TableCodec):
         return TableSpace(codec, target)
     if target is not None:

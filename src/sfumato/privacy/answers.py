@@ -20,6 +20,7 @@ from safetensors.numpy import save
 
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Spend, TrainingSpend
+from sfumato.privacy.statistic import Resolution
 
 if TYPE_CHECKING:
     from sfumato.privacy.dpsgd import State
@@ -39,7 +40,33 @@ class Release:
     values: NDArray[np.int64]
     statistic: dict[str, Any]
     spend: Spend
+    resolutions: tuple[Resolution, ...] = ()
     layout: Arrays = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        values: NDArray[np.int64],
+        spend: Spend,
+        about: Mapping[str, Any],
+        layout: Arrays | None = None,
+    ) -> Release:
+        """Put together what `about` gave with values and cost."""
+        found = tuple(Resolution(**each) for each in about.get("resolutions", ()))
+        return cls(
+            values=values,
+            statistic=about["statistic"],
+            spend=spend,
+            resolutions=found,
+            layout=layout or {},
+        )
+
+    def about(self) -> dict[str, Any]:
+        """Give, as plain values, what it is a sum of."""
+        return {
+            "statistic": self.statistic,
+            "resolutions": [asdict(each) for each in self.resolutions],
+        }
 
     @property
     def name(self) -> str:
@@ -53,7 +80,7 @@ class Release:
 
     def to_bytes(self) -> bytes:
         """Give the content of its file."""
-        about = {"statistic": json.dumps(self.statistic), "spend": json.dumps(asdict(self.spend))}
+        about = {"about": json.dumps(self.about()), "spend": json.dumps(asdict(self.spend))}
         layout = {f"layout/{key}": np.array(a, order="C") for key, a in self.layout.items()}
         return save({"values": self.values, **layout}, about)
 
@@ -62,11 +89,11 @@ class Release:
         """Read a saved release."""
         about, arrays = _read(path, "release")
         try:
-            return cls(
-                values=arrays.pop("values"),
-                statistic=json.loads(about["statistic"]),
-                spend=Spend(**json.loads(about["spend"])),
-                layout={key.removeprefix("layout/"): array for key, array in arrays.items()},
+            return cls.of(
+                arrays.pop("values"),
+                Spend(**json.loads(about["spend"])),
+                json.loads(about["about"]),
+                {key.removeprefix("layout/"): array for key, array in arrays.items()},
             )
         except (SfumatoError, KeyError, TypeError, ValueError) as error:
             raise SfumatoError(f"cannot read the release {path}: {error}") from None

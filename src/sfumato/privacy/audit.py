@@ -19,6 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
+from sfumato.data.image_codec import ImageCodec
+from sfumato.data.rows import GivenRows, PrivateRows
+from sfumato.data.table_codec import TableCodec
 from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
@@ -36,7 +39,10 @@ Integers = NDArray[np.int64]
 class Learns(Protocol):
     """A method or a classifier."""
 
-    def learn(self, curator: Curator, schema: Schema) -> Any:
+    def codec(self, schema: Schema) -> TableCodec | ImageCodec:
+        """Give the code in which rows are seen."""
+
+    def learn(self, curator: Curator) -> Any:
         """Ask the curator, and make a model of its answers."""
 
 
@@ -61,7 +67,7 @@ class _Tape(Curator):
 
     def __init__(
         self,
-        rows: Iterable[Batch],
+        rows: PrivateRows,
         budget: Budget,
         schema: Schema,
         sampler: Sampler,
@@ -87,7 +93,7 @@ class _Tape(Curator):
 
     def _noisy_sum(self, statistic: Statistic, spend: Spend) -> Integers:
         self._ask(asdict(spend), statistic.describe())
-        exact = _Sum(spend.name, self._exact_sum(statistic), spend.sensitivity)
+        exact = _Sum(spend.name, self._rows.sum(statistic), spend.sensitivity)
         return self._answer(exact, lambda: self._sampler(statistic.dim, spend.sigma) + exact.exact)
 
     def _noisy_gradient(self, total: Integers, spend: TrainingSpend) -> Integers:
@@ -119,10 +125,11 @@ def assert_replays(
     sampler: Sampler = discrete_gaussian,
 ) -> None:
     """Raise AssertionError unless the method passes record and replay on these neighbours."""
-    first = _Tape(rows, budget, schema, sampler)
-    method.learn(first, schema)
-    second = _Tape(neighbour, budget, schema, sampler, first.answers)
-    method.learn(second, schema)
+    codec = method.codec(schema)
+    first = _Tape(GivenRows(rows, codec), budget, schema, sampler)
+    method.learn(first)
+    second = _Tape(GivenRows(neighbour, codec), budget, schema, sampler, first.answers)
+    method.learn(second)
     assert first.questions == second.questions, "the questions depend on private rows"
     assert first.questions, "nothing was asked"
     for left, right in zip(first.sums, second.sums, strict=True):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -63,15 +64,56 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spend:
+class Cost(ABC):
+    """What something cost: a rho that adds up with others, and an (epsilon, delta) beside it."""
+
+    name: str
+    dim: int
+
+    @property
+    def rho(self) -> float:
+        """What it costs in zCDP."""
+        return 0.0
+
+    @property
+    def own(self) -> tuple[float, float]:
+        """The epsilon and delta that it costs by itself, beside rho."""
+        return 0.0, 0.0
+
+    @abstractmethod
+    def in_words(self) -> tuple[str, str]:
+        """Tell the noise, and what it cost."""
+
+    @abstractmethod
+    def to_row(self) -> dict[str, str | float]:
+        """Give what the ledger keeps of it, by column."""
+
+    @staticmethod
+    def from_row(row: Mapping[str, Any]) -> Cost:
+        """Read back what `to_row` gave; a rho is derived and not read."""
+        common = {"name": row["name"], "dim": row["dim"]}
+        if row["epsilon"] is None:
+            return Spend(**common, sensitivity=row["sensitivity"], sigma=row["sigma"])
+        multiplier = row["noise_multiplier"]  # earlier ledgers have the noise of a step instead
+        if multiplier is None:
+            multiplier = row["sigma"] / row["sensitivity"]
+        columns = ("rate", "steps", "epsilon", "delta")
+        return TrainingSpend(
+            **common,
+            clip=row["sensitivity"],
+            noise_multiplier=multiplier,
+            **{column: row[column] for column in columns},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spend(Cost):
     """One release's cost: noise of scale `sigma` on a sum of this sensitivity.
 
     >>> round(Spend(name="counts", dim=4, sensitivity=1, sigma=2).rho, 6)
     0.125
     """
 
-    name: str
-    dim: int
     sensitivity: float
     sigma: float
 
@@ -83,9 +125,15 @@ class Spend:
         """What it costs in zCDP: derived, and never stored."""
         return gaussian_rho(self.sensitivity, self.sigma)
 
+    def in_words(self) -> tuple[str, str]:
+        return f"{self.sigma:.6g}", f"rho {self.rho:.4g}"
+
+    def to_row(self) -> dict[str, str | float]:
+        return asdict(self) | {"rho": self.rho}
+
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingSpend:
+class TrainingSpend(Cost):
     """The cost of training by noisy gradients (DP-SGD).
 
     Each of `steps` sums is over rows taken with probability `rate` each (Poisson sampling), of
@@ -95,8 +143,6 @@ class TrainingSpend:
     distribution. It has no rho.
     """
 
-    name: str
-    dim: int
     clip: float
     noise_multiplier: float
     rate: float
@@ -128,6 +174,23 @@ class TrainingSpend:
         """The scale of the noise on each sum."""
         return self.noise_multiplier * self.sensitivity
 
+    @property
+    def own(self) -> tuple[float, float]:
+        return self.epsilon, self.delta
+
+    def in_words(self) -> tuple[str, str]:
+        noise = f"{self.noise_multiplier:.6g} × {self.clip:g}"
+        return (
+            f"{noise}, {self.steps:,} steps at rate {self.rate:.4g}",
+            f"epsilon {self.epsilon:.4g}, delta {self.delta:.4g}",
+        )
+
+    def to_row(self) -> dict[str, str | float]:
+        """Give its columns; the sensitivity of a training is its clipping norm."""
+        row = asdict(self) | {"sensitivity": self.clip, "sigma": self.sigma, "rho": 0.0}
+        del row["clip"]
+        return row
+
     def derived(self, relation: Relation) -> TrainingSpend:
         """Give the same training with the epsilon that its noise, rate and steps amount to."""
         from sfumato.privacy.sampled_gaussian import sampled_epsilon
@@ -138,20 +201,18 @@ class TrainingSpend:
         return replace(self, epsilon=epsilon)
 
 
-def composed_epsilon(
-    spends: Iterable[Spend], trainings: Iterable[TrainingSpend], delta: float
-) -> float:
-    """Give the epsilon, at this delta, of releases and trainings together.
+def composed_epsilon(costs: Iterable[Cost], delta: float) -> float:
+    """Give the epsilon, at this delta, of all costs together.
 
     Basic composition: what the trainings leave of delta, delta - sum delta_i, is spent on
     exchanging the releases' rho; the epsilons add. Questions may depend on earlier answers. Costs
     may, too, among releases alone or among trainings alone (Rogers et al. 2016); how much of both
     there is must be fixed in advance. Infinite where the trainings' deltas leave nothing.
     """
-    found = list(trainings)
-    rho = math.fsum(spend.rho for spend in spends)
-    epsilon = math.fsum(training.epsilon for training in found)
-    left = delta - math.fsum(training.delta for training in found)
+    found = list(costs)
+    rho = math.fsum(cost.rho for cost in found)
+    epsilon = math.fsum(cost.own[0] for cost in found)
+    left = delta - math.fsum(cost.own[1] for cost in found)
     if rho == 0:
         return epsilon if left >= -1e-9 * delta else math.inf
     return epsilon + epsilon_of(rho, left) if left > 1e-9 * delta else math.inf
@@ -199,7 +260,7 @@ class Guarantee:
     @cached_property
     def epsilon(self) -> float:
         """What the spends amount to at `delta`."""
-        return composed_epsilon(self.spends, self.trainings, self.delta)
+        return composed_epsilon((*self.spends, *self.trainings), self.delta)
 
     @cached_property
     def content_epsilon(self) -> float:
@@ -213,7 +274,7 @@ class Guarantee:
             return self.epsilon
         spends = [replace(spend, sensitivity=2 * spend.sensitivity) for spend in self.spends]
         trainings = [training.derived(Relation.REPLACE_ONE) for training in self.trainings]
-        return composed_epsilon(spends, trainings, self.delta)
+        return composed_epsilon([*spends, *trainings], self.delta)
 
     @property
     def rho(self) -> float:

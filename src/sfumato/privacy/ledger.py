@@ -25,7 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import SfumatoError
-from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend, composed_epsilon
+from sfumato.privacy.budget import (
+    Budget,
+    Cost,
+    Relation,
+    composed_epsilon,
+)
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS spends (
@@ -77,7 +82,7 @@ class Entry:
     relation: Relation
     max_rows_per_unit: int
     unit: str
-    spend: Spend | TrainingSpend
+    spend: Cost
     number: int
 
     @property
@@ -99,6 +104,7 @@ class Limit:
 class Ledger:
     """All that was ever spent, by data set.
 
+    >>> from sfumato.privacy.budget import Spend
     >>> ledger = Ledger(":memory:")
     >>> ledger.limit("patients", Budget(epsilon=1, delta=1e-6))
     >>> spend = Spend(name="counts", dim=4, sensitivity=1, sigma=1)
@@ -136,7 +142,7 @@ it would reach 5.22: nothing was spent
         self,
         dataset: str,
         budget: Budget,
-        spend: Spend | TrainingSpend,
+        spend: Cost,
         unit: str = ROW,
         question: str = "",
     ) -> int:
@@ -154,7 +160,7 @@ it would reach 5.22: nothing was spent
                 "max_rows_per_unit": budget.max_rows_per_unit,
                 "unit": unit,
                 "question": question,
-                **_cells(spend),
+                **spend.to_row(),
             }
             self._insert("spends", row)
             (number,) = self._database.execute("SELECT last_insert_rowid()").fetchone()
@@ -235,46 +241,39 @@ it would reach 5.22: nothing was spent
 
     def _entries(self, dataset: str | None) -> Iterator[tuple[Entry, str]]:
         """Give each spend with the digest of the question that it paid for."""
-        rows = self._database.execute(
-            "SELECT id, question, dataset, time, relation, max_rows_per_unit, unit, name, dim,"
-            " sensitivity, sigma, noise_multiplier, rate, steps, epsilon, delta FROM spends"
-            " WHERE ?1 IS NULL OR dataset = ?1 ORDER BY id",
-            (dataset,),
+        found = self._database.execute(
+            "SELECT * FROM spends WHERE ?1 IS NULL OR dataset = ?1 ORDER BY id", (dataset,)
         )
-        for number, question, name, time, relation, max_rows_per_unit, unit, *cells in rows:
+        names = [column[0] for column in found.description]
+        for values in found:
+            row = dict(zip(names, values, strict=True))
             entry = Entry(
-                dataset=name,
-                time=time,
-                relation=Relation(relation),
-                max_rows_per_unit=max_rows_per_unit,
-                unit=unit,
-                spend=_spend(cells),
-                number=number,
+                dataset=row["dataset"],
+                time=row["time"],
+                relation=Relation(row["relation"]),
+                max_rows_per_unit=row["max_rows_per_unit"],
+                unit=row["unit"],
+                spend=Cost.from_row(row),
+                number=row["id"],
             )
-            yield entry, question or ""
+            yield entry, row["question"] or ""
 
     def total_rho(self, dataset: str, currency: Currency) -> float:
         """Sum what releases of a data set cost in one currency."""
-        return fsum(spend.rho for spend in self._of(dataset, currency)[0])
+        return fsum(cost.rho for cost in self._costs(dataset, currency))
 
     def total_epsilon(self, dataset: str, currency: Currency, delta: float) -> float:
         """Give what was spent on a data set in one currency, as epsilon at this delta."""
-        return composed_epsilon(*self._of(dataset, currency), delta)
+        return composed_epsilon(self._costs(dataset, currency), delta)
 
     def total_delta(self, dataset: str, currency: Currency) -> float:
         """Sum the deltas of the trainings on a data set."""
-        return fsum(training.delta for training in self._of(dataset, currency)[1])
+        return fsum(cost.own[1] for cost in self._costs(dataset, currency))
 
-    def _of(self, dataset: str, currency: Currency) -> tuple[list[Spend], list[TrainingSpend]]:
-        found = [e.spend for e in self.entries(dataset) if e.currency == currency]
-        return (
-            [spend for spend in found if isinstance(spend, Spend)],
-            [spend for spend in found if isinstance(spend, TrainingSpend)],
-        )
+    def _costs(self, dataset: str, currency: Currency) -> list[Cost]:
+        return [entry.spend for entry in self.entries(dataset) if entry.currency == currency]
 
-    def check_limit(
-        self, dataset: str, budget: Budget, spend: Spend | TrainingSpend, unit: str = ROW
-    ) -> None:
+    def check_limit(self, dataset: str, budget: Budget, spend: Cost, unit: str = ROW) -> None:
         """Refuse a spend that would pass the data set's limit."""
         found = self.limits().get(dataset)
         if found is None:
@@ -290,12 +289,7 @@ it would reach 5.22: nothing was spent
                 f"{limit.max_rows_per_unit} row(s) per unit ({limit_unit}): it holds only while "
                 "everything is spent in the same terms"
             )
-        releases, trainings = self._of(dataset, currency)
-        if isinstance(spend, Spend):
-            releases.append(spend)
-        else:
-            trainings.append(spend)
-        reached = composed_epsilon(releases, trainings, limit.delta)
+        reached = composed_epsilon([*self._costs(dataset, currency), spend], limit.delta)
         # A run that spends exactly the limit comes out a few rounding errors above it.
         if reached > limit.epsilon * (1 + 1e-9):
             raise SfumatoError(
@@ -370,37 +364,3 @@ it would reach 5.22: nothing was spent
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _cells(spend: Spend | TrainingSpend) -> dict[str, str | float]:
-    """Give the part of a row that tells of the spend; a training's noise is that of one step."""
-    common: dict[str, str | float] = {"name": spend.name, "dim": spend.dim, "sigma": spend.sigma}
-    if isinstance(spend, Spend):
-        return {**common, "sensitivity": spend.sensitivity, "rho": spend.rho}
-    return {
-        **common,
-        "sensitivity": spend.clip,
-        "rho": 0.0,
-        "noise_multiplier": spend.noise_multiplier,
-        "rate": spend.rate,
-        "steps": spend.steps,
-        "epsilon": spend.epsilon,
-        "delta": spend.delta,
-    }
-
-
-def _spend(cells: list[Any]) -> Spend | TrainingSpend:
-    """Read back what `_cells` gave; a rho is derived and not read."""
-    name, dim, sensitivity, sigma, multiplier, rate, steps, epsilon, delta = cells
-    if epsilon is None:
-        return Spend(name=name, dim=dim, sensitivity=sensitivity, sigma=sigma)
-    return TrainingSpend(
-        name=name,
-        dim=dim,
-        clip=sensitivity,
-        noise_multiplier=sigma / sensitivity if multiplier is None else multiplier,
-        rate=rate,
-        steps=steps,
-        epsilon=epsilon,
-        delta=delta,
-    )

@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -31,19 +31,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
-from sfumato.data.rows import encoded_rows, review
+from sfumato.data.rows import PrivateRows, encoded_rows
 from sfumato.data.sources import dataset_name
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import PrivateWarning, SfumatoError
 from sfumato.privacy.answers import Arrays, Release, digest_of, load_training, training_bytes
-from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend, composed_epsilon
+from sfumato.privacy.budget import (
+    Budget,
+    Cost,
+    Guarantee,
+    Spend,
+    TrainingSpend,
+    composed_epsilon,
+)
 from sfumato.privacy.ledger import ROW, Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
 from sfumato.privacy.randomness import Randomness, SystemRandomness
 from sfumato.privacy.sampled_gaussian import noise_multiplier_for, sampled_epsilon
-from sfumato.privacy.statistic import ENTRY_BITS, ROW_BITS, Statistic, unit_sensitivity
+from sfumato.privacy.statistic import ENTRY_BITS, Statistic, unit_sensitivity
 from sfumato.privacy.zcdp import gaussian_scale
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
@@ -104,7 +110,7 @@ class Curator:
     Parameters
     ----------
     rows
-        Encoded rows, iterated once per release, and once before the first of them.
+        Encoded rows, which are asked for one sum per release, and for a review before the first.
     budget
         What all releases of this curator together may cost.
     ledger, dataset
@@ -124,7 +130,7 @@ class Curator:
 
     def __init__(
         self,
-        rows: Iterable[Batch],
+        rows: PrivateRows,
         budget: Budget,
         *,
         ledger: Ledger,
@@ -147,7 +153,7 @@ class Curator:
         self._layout: Arrays = {}
         self._ledger = ledger
         self._dataset = dataset
-        self._schema = schema
+        self.schema = schema
         self._source = source
         self._asker = asker or {}
         self._pay_again = pay_again
@@ -191,10 +197,17 @@ class Curator:
         )
 
     @property
+    def codec(self) -> TableCodec | ImageCodec:
+        """The code in which the rows were encoded."""
+        if self._rows.codec is None:
+            raise TypeError("these rows came without their code")
+        return self._rows.codec
+
+    @property
     def guarantee(self) -> Guarantee:
         """What has been promised so far."""
         return Guarantee.of(
-            self.budget, self._spends, self._schema.unit_column, tuple(self.trainings)
+            self.budget, self._spends, self.schema.unit_column, tuple(self.trainings)
         )
 
     @property
@@ -252,7 +265,7 @@ class Curator:
             )
         return release
 
-    def _paid(self, path: Path, question: str, spend: Spend | TrainingSpend) -> int:
+    def _paid(self, path: Path, question: str, spend: Cost) -> int:
         """Give the number of the entry that paid for a saved answer."""
         entry = self._ledger.paid(self._dataset, question)
         if entry is None or entry.spend != spend:
@@ -276,6 +289,7 @@ class Curator:
                 values=self._noisy_sum(statistic, spend),
                 statistic=statistic.describe(),
                 spend=spend,
+                resolutions=statistic.resolutions(),
                 layout=self._layout,
             )
             if file:
@@ -284,9 +298,9 @@ class Curator:
                 self._ledger.answered(number, digest_of(content))
         return release
 
-    def _may_pay(self, path: Path | None, spend: Spend | TrainingSpend) -> None:
+    def _may_pay(self, path: Path | None, spend: Cost) -> None:
         """Refuse before any row is read: what passes a limit, and what was answered already."""
-        unit = self._schema.unit_column or ROW
+        unit = self.schema.unit_column or ROW
         self._ledger.check_limit(self._dataset, self.budget, spend, unit)
         if path is None or self._pay_again or not path.parent.is_dir():
             return
@@ -303,7 +317,7 @@ class Curator:
         if self._reviewed:
             return
         self._progress("reading rows", None)
-        rows, notes = review(self._rows)
+        rows, notes = self._rows.review()
         self._refuse_empty(rows)
         for note in notes:
             warnings.warn(note, PrivateWarning, stacklevel=2)
@@ -313,22 +327,12 @@ class Curator:
         if rows == 0:
             raise SfumatoError(f"{Path(self._source).name or 'the data set'} has no rows")
 
-    def _pay(self, spend: Spend | TrainingSpend, question: str) -> int:
-        unit = self._schema.unit_column or ROW
+    def _pay(self, spend: Cost, question: str) -> int:
+        unit = self.schema.unit_column or ROW
         return self._ledger.record(self._dataset, self.budget, spend, unit, question)
 
     def _noisy_sum(self, statistic: Statistic, spend: Spend) -> NDArray[np.int64]:
-        return self._exact_sum(statistic) + self._sampler(statistic.dim, spend.sigma)
-
-    def _exact_sum(self, statistic: Statistic) -> NDArray[np.int64]:
-        total = np.zeros(statistic.dim, np.int64)
-        count = 0
-        for batch in self._rows:
-            count += len(batch)
-            if count > 1 << ROW_BITS:
-                raise SfumatoError("the data have more rows than a 64-bit sum can hold")
-            total += statistic.sum(batch)
-        return total
+        return self._rows.sum(statistic) + self._sampler(statistic.dim, spend.sigma)
 
     def train(self, name: str, learner: Learner, schedule: Schedule) -> State:
         """Spend all that is left of the budget on training, or go on where a training was left.
@@ -464,7 +468,7 @@ class Curator:
         identity = {
             "dataset": self._dataset,
             "source": self._source,
-            "schema": self._schema.to_toml(),
+            "schema": self.schema.to_toml(),
             "budget": asdict(self.budget),
             "asker": dict(self._asker),
             "name": name,
@@ -485,7 +489,7 @@ def _left_for_training(budget: Budget, spends: tuple[Spend, ...], name: str) -> 
     if not spends:
         return budget.epsilon, budget.delta
     delta = _TRAINING_DELTA * budget.delta
-    epsilon = budget.epsilon - composed_epsilon(spends, (), budget.delta - delta)
+    epsilon = budget.epsilon - composed_epsilon(spends, budget.delta - delta)
     if epsilon <= 0:
         raise SfumatoError(f"'{name}' would cost more than what is left of the budget")
     return epsilon, delta

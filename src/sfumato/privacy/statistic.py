@@ -13,13 +13,14 @@ Replacing u by v moves it by ||u - v||, and
 which holds whenever all entries are non-negative (counts, histograms, squares, ReLU features).
 
 Overflow is impossible by construction: an entry of a row's vector is at most 2^ENTRY_BITS in size
-and a source of more than 2^ROW_BITS rows is refused, so sums stay below 2^62.
+and a source of more than 2^ROW_BITS rows (`data/rows.py`) is refused, so sums stay below 2^62.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,24 @@ from sfumato.data.batch import Batch
 from sfumato.privacy.budget import Budget, Relation
 
 ENTRY_BITS = 24
-ROW_BITS = 38
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolution:
+    """How a sum tells the classes of a coded column apart: what a certificate says of its noise.
+
+    A row adds at most `reach` to the numbers of its class, of which there are `cells`, with noise
+    on each. Of `tables` such tables in one sum. The kinds: "counts" of rows; "vectors", sums whose
+    lengths are not known; "blocks", where the whole sum is one block of values for each class, so
+    that lengths can be read off.
+    """
+
+    kind: Literal["counts", "vectors", "blocks"]
+    column: int
+    classes: int
+    cells: int
+    reach: float
+    tables: int = 1
 
 
 class Statistic(ABC):
@@ -51,6 +69,10 @@ class Statistic(ABC):
     @abstractmethod
     def sum(self, batch: Batch) -> NDArray[np.int64]:
         """Add up the vectors of a batch's rows."""
+
+    @abstractmethod
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """Say how the sum tells classes of columns apart; nothing where it does not."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:

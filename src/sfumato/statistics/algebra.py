@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Relation
-from sfumato.privacy.statistic import ENTRY_BITS, Statistic
+from sfumato.privacy.statistic import ENTRY_BITS, Resolution, Statistic
 
 _ROWS_AT_ONCE = 2048
 
@@ -105,6 +105,9 @@ class Quantized(Statistic):
             grid[long] = shorter
         return grid
 
+    def resolutions(self) -> tuple[Resolution, ...]:
+        return ()
+
     def describe(self) -> dict[str, Any]:
         return {"quantized": self.feature_map.describe(), "bits": self.bits}
 
@@ -128,6 +131,11 @@ class Concat(Statistic):
 
     def sum(self, batch: Batch) -> NDArray[np.int64]:
         return np.concatenate([part.sum(batch) for part in self.parts])
+
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """Give those of the parts; a block is none any more when others stand beside it."""
+        found = [each for part in self.parts for each in part.resolutions()]
+        return tuple(each for each in found if each.kind != "blocks")
 
     def describe(self) -> dict[str, Any]:
         return {"concat": [part.describe() for part in self.parts]}
@@ -157,6 +165,9 @@ class Weighted(Statistic):
 
     def sum(self, batch: Batch) -> NDArray[np.int64]:
         return self.weight * self.part.sum(batch)
+
+    def resolutions(self) -> tuple[Resolution, ...]:
+        return tuple(replace(r, reach=self.weight * r.reach) for r in self.part.resolutions())
 
     def describe(self) -> dict[str, Any]:
         return {"weighted": self.part.describe(), "weight": self.weight}
@@ -194,6 +205,15 @@ class PerClass(Statistic):
         return np.concatenate(
             [self.part.sum(batch.where(labels == label)) for label in range(self.classes)]
         )
+
+    def resolutions(self) -> tuple[Resolution, ...]:
+        reach = self.part.sensitivity(Relation.ADD_REMOVE)
+        return (
+            Resolution(
+                kind="blocks", column=self.column, classes=self.classes, cells=self.part.dim,
+                reach=reach,
+            ),
+        )  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
 from sfumato.privacy.budget import Budget, Relation
-from sfumato.privacy.statistic import Statistic
+from sfumato.privacy.statistic import Resolution, Statistic
 from sfumato.privacy.zcdp import gaussian_scale
 
 
@@ -83,6 +84,19 @@ class Counts(Statistic):
         for table, size in zip(self.tables, self.sizes, strict=True):
             yield values[start : start + size].reshape([axis.size for axis in table])
             start += size
+
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """Give, for each axis of more than one group, over how many cells a group is spread."""
+        found: Counter[tuple[int, int, int]] = Counter()
+        for table, size in zip(self.tables, self.sizes, strict=True):
+            apart = {axis.column: axis.size for axis in table if axis.size > 1}
+            found.update((column, groups, size // groups) for column, groups in apart.items())
+        return tuple(
+            Resolution(
+                kind="counts", column=column, classes=groups, cells=cells, reach=1.0, tables=tables
+            )
+            for (column, groups, cells), tables in found.items()
+        )
 
     def describe(self) -> dict[str, Any]:
         axes = list(dict.fromkeys(axis for table in self.tables for axis in table))

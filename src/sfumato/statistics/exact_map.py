@@ -45,8 +45,7 @@ class ExactMap:
 
     def __call__(self, batch: Batch) -> NDArray[np.float64]:
         """Give the coordinates of each row, multiples of 2^-12."""
-        pixels = np.rint(np.clip(np.nan_to_num(batch.unit), 0, 1).astype(np.float64) * 255)
-        product = pixels @ self.weights - self.offset
+        product = batch.pixels @ self.weights - self.offset
         return on_steps(product / _WEIGHT_STEPS)
 
     def describe(self) -> dict[str, Any]:

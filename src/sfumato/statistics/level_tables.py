@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Relation
-from sfumato.privacy.statistic import ENTRY_BITS, Statistic
+from sfumato.privacy.statistic import ENTRY_BITS, Resolution, Statistic
 from sfumato.statistics.exact_map import digest
 
 _CENTRING = 200  # steps toward the middle; the error falls as 1 / steps
@@ -151,6 +151,9 @@ class SumKernel(Statistic):
         ]
         return np.concatenate(parts).astype(np.int64)
 
+    def resolutions(self) -> tuple[Resolution, ...]:
+        return ()
+
     def describe(self) -> dict[str, Any]:
         return {
             "sum_kernel": self.levels.describe(),
@@ -236,6 +239,9 @@ class ProductKernel(Statistic):
             for chosen in combinations(range(len(group)), self.degree - 1)
         ]
         return np.concatenate(left)[:, None] < right
+
+    def resolutions(self) -> tuple[Resolution, ...]:
+        return ()
 
     def describe(self) -> dict[str, Any]:
         return {

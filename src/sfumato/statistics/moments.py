@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
 from sfumato.privacy.budget import Relation
-from sfumato.privacy.statistic import Statistic
+from sfumato.privacy.statistic import Resolution, Statistic
 
 GRID = 1 << 10  # R: steps from the centre of the unit ball to its surface
 _DIAGONAL, _OFF_DIAGONAL = 5, 7
@@ -183,6 +183,15 @@ class LabelledMoments(Statistic):
             sum_=sigma / b,
             square=sigma / c if c else math.inf,
         )
+
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """Its labels are the classes of the first column, unless they are groups within these."""
+        return (
+            Resolution(
+                kind="vectors", column=0, classes=self.vectors.labels, cells=self.vectors.dim,
+                reach=self._lengths[1],
+            ),
+        )  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
         return {

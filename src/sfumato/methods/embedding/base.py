@@ -40,6 +40,7 @@ COUNT_SHARE = 0.05
 
 _TABLE_CODE, _IMAGE_CODE = 14, 5  # random numbers behind a row
 _SAMPLED_AT_ONCE = 2_000
+_BATCH = 500  # generated rows of each class in a step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,56 +75,56 @@ class EmbeddingMethod(Method):
         """Give the code of the schema."""
         return ImageCodec(schema.images) if schema.images else TableCodec(schema)
 
-    def layout(self, schema: Schema) -> PointSpace:
-        """Give the layout of the schema's rows."""
+    def space(self, schema: Schema) -> PointSpace:
+        """Give the space of the schema's rows."""
         return space_of(self.codec(schema), self.target)
 
     def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what would be released."""
-        layout = self.layout(schema)
-        counts = plan_spend("class counts", self._counts(layout), budget, COUNT_SHARE)
-        spends = (counts, *self.embedding_spends(layout, budget))
+        space = self.space(schema)
+        counts = plan_spend("class counts", self._counts(space), budget, COUNT_SHARE)
+        spends = (counts, *self.embedding_spends(space, budget))
         return Plan(method=self.name, budget=budget, spends=spends, notes=self.notes)
 
     @abstractmethod
-    def embedding_spends(self, layout: PointSpace, budget: Budget) -> list[Spend]:
+    def embedding_spends(self, space: PointSpace, budget: Budget) -> list[Spend]:
         """Say what the embeddings would cost; sizes are upper bounds."""
 
     @abstractmethod
     def targets(
-        self, curator: Curator, layout: PointSpace, counts: NDArray[np.float64]
+        self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
     ) -> list[tuple[Embedding, Target]]:
         """Release embeddings; the generator is trained to meet one after the other."""
 
-    def learn(self, curator: Curator, schema: Schema, progress: Progress = silent) -> Model:
+    def learn(self, curator: Curator, progress: Progress = silent) -> EmbeddingModel:
         """Release the counts and the embeddings, and train a generator to meet them."""
-        layout = self.layout(schema)
-        generator = self.generator(layout)  # fails before anything is spent if torch is missing
+        space = space_of(curator.codec, self.target)
+        generator = self.generator(space)  # fails before anything is spent if torch is missing
         from sfumato.methods.embedding.training import Training, match
 
-        released = curator.release("class counts", self._counts(layout), COUNT_SHARE)
-        counts = self._class_counts(released, layout.classes)
-        targets = self.targets(curator, layout, counts)
+        released = curator.release("class counts", self._counts(space), COUNT_SHARE)
+        counts = self._class_counts(released, space.classes)
+        targets = self.targets(curator, space, counts)
         for number, (embedding, target) in enumerate(targets):
             match(
                 generator,
                 embedding,
                 target,
-                Training(steps=-(-self.steps // len(targets)), batch=getattr(self, "batch", 500)),
+                Training(steps=-(-self.steps // len(targets)), batch=_BATCH),
                 seed=self.seed + number,
                 checkpoint=self._checkpoint(curator, number),
                 progress=progress,
             )
         return EmbeddingModel(
             method=self,
-            schema=schema,
+            schema=curator.schema,
             guarantee=curator.guarantee,
             releases=tuple(curator.releases),
             counts=counts,
             weights={k: v.numpy() for k, v in generator.state_dict().items()},
         )
 
-    def generator(self, layout: PointSpace) -> Generator:
+    def generator(self, space: PointSpace) -> Generator:
         """Make an untrained generator."""
         try:
             import torch
@@ -131,15 +132,15 @@ class EmbeddingMethod(Method):
             raise SfumatoError(f"{self.name} needs torch: pip install 'sfumato[neural]'") from None
         with torch.random.fork_rng([]):
             torch.manual_seed(self.seed)
-            return self.network_for(layout)
+            return self.network_for(space)
 
-    def network_for(self, layout: PointSpace) -> Generator:
-        """Make the network for a layout."""
+    def network_for(self, space: PointSpace) -> Generator:
+        """Make the network for a space."""
         from sfumato.methods.embedding.networks import ImageGenerator, TableGenerator
 
-        if isinstance(layout, ImageSpace):
-            return ImageGenerator(_IMAGE_CODE, layout.classes, layout.codec.shape)
-        return TableGenerator(_TABLE_CODE, layout.classes, layout.size, layout.blocks)
+        if isinstance(space, ImageSpace):
+            return ImageGenerator(_IMAGE_CODE, space.classes, space.codec.shape)
+        return TableGenerator(_TABLE_CODE, space.classes, space.size, space.blocks)
 
     def _checkpoint(self, curator: Curator, number: int) -> Path | None:
         """Name the state of a training by all that determines it."""
@@ -150,8 +151,8 @@ class EmbeddingMethod(Method):
             identity.update(release.values.tobytes())
         return curator.folder / f"generator-{identity.hexdigest()[:16]}.safetensors"
 
-    def _counts(self, layout: PointSpace) -> Counts:
-        return Counts([(layout.class_axis(apart=not self.balanced),)])
+    def _counts(self, space: PointSpace) -> Counts:
+        return Counts([(space.class_axis(apart=not self.balanced),)])
 
     def _class_counts(self, release: Release, classes: int) -> NDArray[np.float64]:
         """Give the rows of each class, no fewer than the noise could hide."""
@@ -159,7 +160,7 @@ class EmbeddingMethod(Method):
         return counts if len(counts) == classes else np.full(classes, counts[0] / classes)
 
 
-def with_nulls(layout: PointSpace, points: Tensor) -> tuple[Tensor, Tensor]:
+def with_nulls(space: PointSpace, points: Tensor) -> tuple[Tensor, Tensor]:
     """Part generated points into numbers and blocks, with nulls among the numbers.
 
     Where a private number is null, the middle of its bounds stands for it; so it does where a
@@ -167,24 +168,24 @@ def with_nulls(layout: PointSpace, points: Tensor) -> tuple[Tensor, Tensor]:
     """
     import torch
 
-    numbers, blocks = points.tensor_split([layout.size], dim=1)
-    if layout.flags:
-        chances = points[:, [flag.flag for flag in layout.flags]].detach()
-        places = [flag.number for flag in layout.flags]
-        defaults = points.new_tensor([flag.default for flag in layout.flags])
+    numbers, blocks = points.tensor_split([space.size], dim=1)
+    if space.flags:
+        chances = points[:, [flag.flag for flag in space.flags]].detach()
+        places = [flag.number for flag in space.flags]
+        defaults = points.new_tensor([flag.default for flag in space.flags])
         missing = torch.rand_like(chances) < chances
         numbers = numbers.clone()
         numbers[:, places] = torch.where(missing, defaults, numbers[:, places])
     return numbers, blocks
 
 
-def class_of(layout: PointSpace, given: Given) -> int:
+def class_of(space: PointSpace, given: Given) -> int:
     """Find the class that is given, or say what can be."""
-    name = layout.condition
+    name = space.condition
     if name is None or list(given) != [name]:
         can = f"only '{name}' can be given" if name else "it has no classes"
         raise SfumatoError(f"this model cannot be conditioned on {', '.join(given)}: {can}")
-    values = [canonical_text(value) for value in layout.class_values]
+    values = [canonical_text(value) for value in space.class_values]
     value = canonical_text(given[name])
     if value not in values:
         raise SfumatoError(f"'{name}' has no value '{value}'; it has: {', '.join(values)}")
@@ -210,24 +211,24 @@ class EmbeddingModel(Model):
         """Draw rows or images; only the class can be given."""
         import torch
 
-        layout = self.method.layout(self.schema)
-        generator = self.method.generator(layout)
+        space = self.method.space(self.schema)
+        generator = self.method.generator(space)
         generator.load_state_dict({k: torch.tensor(v) for k, v in self.weights.items()})
         generator.eval()
         rng = np.random.default_rng(seed)
         n = self.rows if n is None else n
         if given:
-            classes = np.full(n, class_of(layout, given))
+            classes = np.full(n, class_of(space, given))
         else:
-            classes = rng.choice(layout.classes, n, p=self.counts / self.counts.sum())
+            classes = rng.choice(space.classes, n, p=self.counts / self.counts.sum())
         noise = rng.standard_normal((n, generator.code), dtype=np.float32)
-        points = [np.empty((0, layout.size + sum(layout.blocks)), np.float32)]
+        points = [np.empty((0, space.size + sum(space.blocks)), np.float32)]
         with torch.no_grad():
             for start in range(0, n, _SAMPLED_AT_ONCE):
                 part = slice(start, start + _SAMPLED_AT_ONCE)
-                onehot = torch.eye(layout.classes)[torch.from_numpy(classes[part])]
+                onehot = torch.eye(space.classes)[torch.from_numpy(classes[part])]
                 points.append(generator(torch.from_numpy(noise[part]), onehot).numpy())
-        return layout.decode(np.concatenate(points), classes, rng)
+        return space.decode(np.concatenate(points), classes, rng)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give the counts and the generator's weights."""

@@ -1,4 +1,4 @@
-"""The sum and product kernels of a layout: of private rows as statistics, of points as tensors."""
+"""The sum and product kernels of a space: of private rows as statistics, of points as tensors."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ class ColumnLevels:
 class Kernels:
     """Both kernels, with the Hermite features of numbers alone and in products.
 
-    Where there is a spectrum, products are of its columns, and not of the layout's.
+    Where there is a spectrum, products are of its columns, and not of the space's.
     """
 
-    layout: PointSpace
+    space: PointSpace
     alone: Hermite
     together: Hermite
     degree: int
@@ -111,12 +111,12 @@ class Kernels:
     @cached_property
     def terms(self) -> ColumnLevels:
         """The columns of the sum kernel."""
-        return ColumnLevels(self.layout)
+        return ColumnLevels(self.space)
 
     @cached_property
     def factors(self) -> ColumnLevels:
         """The columns that products are made of."""
-        return ColumnLevels(self.spectrum or self.layout)
+        return ColumnLevels(self.spectrum or self.space)
 
     @cached_property
     def sum_tables(self) -> list[LevelTable]:
@@ -152,9 +152,9 @@ class Kernels:
         return ProductKernel(self.factors, self.product_tables, groups, self.degree)
 
     def _per_class(self, statistic: Statistic) -> Statistic:
-        if self.layout.classes == 1:
+        if self.space.classes == 1:
             return statistic
-        return PerClass(statistic, self.layout.class_column, self.layout.classes)
+        return PerClass(statistic, self.space.class_column, self.space.classes)
 
     @property
     def cheapest_columns(self) -> NDArray[np.int64]:
@@ -171,7 +171,7 @@ class Kernels:
         """
         if self.spectrum:
             return np.arange(len(self.factors))
-        means = sums.values.reshape(self.layout.classes, -1) / self.sum_scale / counts[:, None]
+        means = sums.values.reshape(self.space.classes, -1) / self.sum_scale / counts[:, None]
         noise = (sums.sigma / self.sum_scale / counts) ** 2
         variances = np.empty(len(self.terms))
         ends = np.cumsum([table.dim for table in self.sum_tables])
@@ -213,8 +213,8 @@ class KernelMeans:
         if products:
             weights.append(weights[0] * sums.sigma / products.sigma)
             values.append(products.values * weights[1])
-        rows = [part.reshape(kernels.layout.classes, -1) for part in values]
-        free = kernels.layout.size + sum(kernels.layout.blocks)
+        rows = [part.reshape(kernels.space.classes, -1) for part in values]
+        free = kernels.space.size + sum(kernels.space.blocks)
         target = Target.of(
             np.concatenate(rows, axis=1),
             counts,
@@ -228,8 +228,8 @@ class KernelMeans:
         """Give the mean embedding of each class, of points (classes, n, size)."""
         import torch
 
-        layout = self.kernels.layout
-        numbers, blocks = with_nulls(layout, points.flatten(0, 1))
+        space = self.kernels.space
+        numbers, blocks = with_nulls(space, points.flatten(0, 1))
         numbers = numbers.view(*points.shape[:2], -1)
         blocks = blocks.view(*points.shape[:2], -1)
         means = torch.cat(

@@ -104,28 +104,28 @@ class Hp(EmbeddingMethod):
         if self.network not in ("dense", "convolutional"):
             raise SfumatoError(f"network must be dense or convolutional, not {self.network}")
 
-    def kernels(self, layout: PointSpace) -> Kernels:
-        """Give the kernels of a layout, coarser where more columns share the budget.
+    def kernels(self, space: PointSpace) -> Kernels:
+        """Give the kernels of a space, coarser where more columns share the budget.
 
         None is shorter than a tenth of a column's range: over a shorter distance a generator that
         misses a cluster would not feel it.
         """
         spectrum = None
-        terms = factors = layout.size + len(layout.axes)
-        if isinstance(layout, ImageSpace):
-            spectrum = Spectrum(LowFrequencies(layout.codec.shape, _FREQUENCIES))
+        terms = factors = space.size + len(space.axes)
+        if isinstance(space, ImageSpace):
+            spectrum = Spectrum(LowFrequencies(space.codec.shape, _FREQUENCIES))
             factors = spectrum.size
         return Kernels(
-            layout,
+            space,
             _hermite(self.length or _length(terms, 0.25)),
             _hermite(self.product_length or _length(factors, 0.5)),
             self.degree,
             spectrum,
         )
 
-    def embedding_spends(self, layout: PointSpace, budget: Budget) -> list[Spend]:
+    def embedding_spends(self, space: PointSpace, budget: Budget) -> list[Spend]:
         """Give the cost of both kernels, with products of all columns."""
-        kernels = self.kernels(layout)
+        kernels = self.kernels(space)
         sum_share, product_share = self._shares(kernels)
         spends = [plan_spend("sum kernel", kernels.sum_statistic, budget, sum_share)]
         for name, groups in self._draws(np.arange(len(kernels.factors))).items():
@@ -134,7 +134,7 @@ class Hp(EmbeddingMethod):
         return spends
 
     def targets(
-        self, curator: Curator, layout: PointSpace, counts: NDArray[np.float64]
+        self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
     ) -> list[tuple[Embedding, Target]]:
         """Release the sum kernel, then the products of as many columns as the noise allows.
 
@@ -142,7 +142,7 @@ class Hp(EmbeddingMethod):
         in trials those noisier than a certain part of the rows mostly did harm. Where even two
         columns would be too many, the sum kernel gets the whole budget.
         """
-        kernels = self.kernels(layout)
+        kernels = self.kernels(space)
         sum_share, product_share = self._shares(kernels)
         loudest = _QUIET * counts.sum()
 
@@ -167,15 +167,15 @@ class Hp(EmbeddingMethod):
             targets.append(KernelMeans.meeting(kernels, counts, sums, groups, products))
         return targets
 
-    def network_for(self, layout: PointSpace) -> Generator:
+    def network_for(self, space: PointSpace) -> Generator:
         """Make the network that was asked for."""
         from sfumato.methods.embedding.networks import ImageGenerator, TableGenerator
 
-        if not isinstance(layout, ImageSpace):
-            return super().network_for(layout)
+        if not isinstance(space, ImageSpace):
+            return super().network_for(space)
         if self.network == "dense":
-            return TableGenerator(_IMAGE_CODE, layout.classes, layout.size, ())
-        return ImageGenerator(_IMAGE_CODE, layout.classes, layout.codec.shape)
+            return TableGenerator(_IMAGE_CODE, space.classes, space.size, ())
+        return ImageGenerator(_IMAGE_CODE, space.classes, space.codec.shape)
 
     def _shares(self, kernels: Kernels) -> tuple[float, float]:
         """Give the share of the sum kernel, and of each draw of products."""

@@ -70,28 +70,28 @@ class Merf(EmbeddingMethod):
             raise SfumatoError(f"features must be an even number, got {self.features}")
         super().__post_init__()
 
-    def embedding_spends(self, layout: PointSpace, budget: Budget) -> list[Spend]:
+    def embedding_spends(self, space: PointSpace, budget: Budget) -> list[Spend]:
         """Give the cost with as many features as there may be."""
-        embedding = MeanEmbedding(layout, self.features or MOST_FEATURES, self.seed)
+        embedding = MeanEmbedding(space, self.features or MOST_FEATURES, self.seed)
         return [plan_spend("mean embedding", embedding.statistic, budget, 1 - COUNT_SHARE)]
 
     def targets(
-        self, curator: Curator, layout: PointSpace, counts: NDArray[np.float64]
+        self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
     ) -> list[tuple[Embedding, Target]]:
         """Release the embedding, with the number of features that suits the number of rows."""
         from sfumato.methods.embedding.training import Target
 
         noise = gaussian_scale(1.0, (1 - COUNT_SHARE) * curator.budget.rho)
         # The noise of all classes meets in the loss: as if there were fewer rows.
-        rows = counts.sum() / math.sqrt(layout.classes)
+        rows = counts.sum() / math.sqrt(space.classes)
         features = self.features or best_features(rows, noise, MOST_FEATURES)
         laid = curator.layout(
             "mean embedding", lambda: {"features and seed": np.array([features, self.seed])}
         )
-        embedding = MeanEmbedding(layout, *laid["features and seed"].tolist())
+        embedding = MeanEmbedding(space, *laid["features and seed"].tolist())
         release = curator.release("mean embedding", embedding.statistic, 1 - COUNT_SHARE)
         target = Target.of(
-            release.values.reshape(layout.classes, -1) / _GRID,
+            release.values.reshape(space.classes, -1) / _GRID,
             counts,
             release.sigma / _GRID,
             embedding.freedoms,
@@ -103,44 +103,44 @@ class Merf(EmbeddingMethod):
 class MeanEmbedding:
     """The embedding h: of private rows as a statistic, of generated points as a tensor."""
 
-    layout: PointSpace
+    space: PointSpace
     features: int
     seed: int
 
     @cached_property
     def fourier(self) -> Fourier:
         """The map of the numbers."""
-        return Fourier(self.layout, self.features, length_scales(self.layout), self.seed)
+        return Fourier(self.space, self.features, length_scales(self.space), self.seed)
 
     @property
     def weight(self) -> int:
         """The grid steps of one count, for a norm of 1 over all categories."""
-        return max(1, int(_GRID / math.sqrt(max(1, len(self.layout.axes)))))
+        return max(1, int(_GRID / math.sqrt(max(1, len(self.space.axes)))))
 
     @property
     def parts(self) -> list[Statistic]:
         """The statistics of the numbers and of the categories, whichever there are."""
         parts: list[Statistic] = []
-        if self.layout.size:
+        if self.space.size:
             parts.append(Quantized(self.fourier, bits=_GRID_BITS))
-        if self.layout.axes:
-            parts.append(Weighted(Counts([(axis,) for axis in self.layout.axes]), self.weight))
+        if self.space.axes:
+            parts.append(Weighted(Counts([(axis,) for axis in self.space.axes]), self.weight))
         return parts
 
     @property
     def freedoms(self) -> list[tuple[int, int]]:
         """The size of each part, and in how many directions points can move it."""
-        categories = sum(self.layout.blocks)
-        sizes = [(self.features, self.layout.size), (categories, categories)]
+        categories = sum(self.space.blocks)
+        sizes = [(self.features, self.space.size), (categories, categories)]
         return [(size, free) for size, free in sizes if free]
 
     @property
     def statistic(self) -> Statistic:
         """The sum over the rows of each class."""
         whole = Concat(self.parts)
-        if self.layout.classes == 1:
+        if self.space.classes == 1:
             return whole
-        return PerClass(whole, self.layout.class_column, self.layout.classes)
+        return PerClass(whole, self.space.class_column, self.space.classes)
 
     def __call__(self, points: Tensor) -> Tensor:
         """Give the mean over the points of each class."""
@@ -151,24 +151,24 @@ class MeanEmbedding:
         """Embed generated points, differentiably."""
         import torch
 
-        numbers, blocks = with_nulls(self.layout, points)
+        numbers, blocks = with_nulls(self.space, points)
         parts = []
-        if self.layout.size:
+        if self.space.size:
             parts.append(self.fourier.tensor(numbers))
-        if self.layout.axes:
+        if self.space.axes:
             parts.append(blocks * (self.weight / _GRID))
         return torch.cat(parts, dim=1)
 
 
-def length_scales(layout: PointSpace) -> tuple[float, ...]:
+def length_scales(space: PointSpace) -> tuple[float, ...]:
     """Choose length scales by the number of coordinates alone.
 
     Rows in the unit cube are about sqrt(d) apart. The more coordinates, the less their distances
     differ, and the less do scales far off say: with few coordinates the scales are spread wide,
     for rows may crowd in a small part of generous bounds.
     """
-    root = math.sqrt(layout.size)
-    if isinstance(layout, ImageSpace):
+    root = math.sqrt(space.size)
+    if isinstance(space, ImageSpace):
         return (_IMAGE_SCALE * root,)
     spread = 1 + 8 / root
     return tuple(_TABLE_SCALE * root * factor for factor in (1 / spread, 1, spread))

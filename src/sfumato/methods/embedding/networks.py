@@ -1,7 +1,7 @@
 """Generators: networks that turn random codes and a class into rows or images.
 
 Both take a code (n, `code`) of standard normal numbers and classes as one-hot rows (n, classes),
-and give points of a layout: values in the unit cube, and probabilities for each category.
+and give points of a space: values in the unit cube, and probabilities for each category.
 
 Layers are normalised over the batch they are given, so points made together depend on each other a
 little; points made in separate calls do not.

@@ -54,13 +54,14 @@ class Moments(Method):
             ),
         )
 
-    def learn(self, curator: Curator, schema: Schema, progress: Progress = silent) -> MomentsModel:
+    def learn(self, curator: Curator, progress: Progress = silent) -> MomentsModel:
         """Release moments step by step, each step laid out by the ones before."""
-        codec = self.codec(schema)
+        codec = curator.codec
+        assert isinstance(codec, ImageCodec)
         fitted = MomentFit(curator, codec, np.random.default_rng(self.seed), progress).model()
         return MomentsModel(
             method=self,
-            schema=schema,
+            schema=curator.schema,
             guarantee=curator.guarantee,
             releases=tuple(curator.releases),
             images=fitted,

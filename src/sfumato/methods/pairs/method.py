@@ -85,9 +85,10 @@ class Pairs(Method):
             notes=("Where the rows turn out too few for all pairs, each column is counted alone.",),
         )
 
-    def learn(self, curator: Curator, schema: Schema, progress: Progress = silent) -> PairsModel:
+    def learn(self, curator: Curator, progress: Progress = silent) -> PairsModel:
         """Release one-way tables, then tables of pairs, and fit a mixture to them."""
-        codec = self.codec(schema)
+        codec = curator.codec
+        assert isinstance(codec, TableCodec)
         target = None if self.target is None else codec.index(self.target)
         one_way = release_one_way(curator, codec)
         features = [i for i in range(len(codec.columns)) if i != target]
@@ -118,7 +119,7 @@ class Pairs(Method):
             grouped[target] = classes
         return PairsModel(
             method=self,
-            schema=schema,
+            schema=curator.schema,
             guarantee=curator.guarantee,
             releases=tuple(curator.releases),
             columns=[grouped[i] for i in range(len(grouped))],
