@@ -20,11 +20,13 @@ if find_spec("torch") is None:  # the core is tested without it, too
         "methods/test_hp.py",
         "methods/test_embedding.py",
         "methods/test_merf.py",
+        "privacy/test_adversarial_learner.py",
         "privacy/test_canary.py",
         "privacy/test_dpsgd.py",
         "privacy/test_gradients.py",
         "privacy/test_low_bits.py",
         "privacy/test_sampled_gaussian.py",
+        "public/test_whole_numbers.py",
     ]
 
 settings.register_profile("sfumato", derandomize=True, deadline=None, max_examples=200)

@@ -201,6 +201,31 @@ def test_another_budget_for_the_same_output_is_asked_about_first(
     assert len(Ledger(own_ledger).entries()) > spent
 
 
+def test_a_second_output_of_the_same_data_is_asked_about_and_leaves_the_first_alone(
+    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, *SYNTH)[0] == 0
+    other = [*SYNTH[:-2], "b.csv", "-q"]
+    code, _, err = run(capsys, *other)
+    assert code == 2
+    assert "--releases" in err
+    assert run(capsys, *other, "--releases", "out.csv.releases")[0] == 0
+    spent = len(Ledger(own_ledger).entries())
+    assert run(capsys, *other, "--pay-again")[0] == 0
+    assert len(Ledger(own_ledger).entries()) == 2 * spent
+    assert run(capsys, *SYNTH, "--seed", "2")[0] == 0
+    assert len(Ledger(own_ledger).entries()) == 2 * spent
+
+
+def test_a_huge_epsilon_still_has_a_certificate(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    huge = ["300" if each == "2" else each for each in SYNTH if each != "-q"]
+    code, _, err = run(capsys, *huge, "--report", "r.html")
+    assert code == 0
+    assert "factor" in err
+
+
 def test_limits_are_shown_with_their_history(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

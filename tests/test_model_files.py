@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,10 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 import sfumato as sf
+from sfumato.certificate import certificate_text
 from sfumato.errors import SfumatoError
+from sfumato.evaluate.report import certificate_html
+from sfumato.public.provenance import Provenance
 from support import SCHEMA, people
 
 FILES = Path(__file__).parent / "files"
@@ -48,3 +52,13 @@ def test_other_files_are_refused_with_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "m").write_bytes(save({"x": np.zeros(1)}, {"sfumato": "1"}))
     with pytest.raises(SfumatoError, match="not a model file"):
         sf.load(tmp_path / "m")
+
+
+def test_public_inputs_stay_with_a_model_and_on_its_certificate(tmp_path: Path) -> None:
+    about = Provenance(name="tiny", source="made here", digest="ab" * 32, licence="CC0")
+    model = replace(sf.load(FILES / "pairs-version-1.sfumato"), public=(about,))
+    model.save(tmp_path / "m.sfumato")
+    loaded = sf.load(tmp_path / "m.sfumato")
+    assert loaded.public == (about,)
+    assert "public input: tiny (made here; licence CC0" in certificate_text(loaded)
+    assert "tiny (made here; licence CC0" in certificate_html(loaded)

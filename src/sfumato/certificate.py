@@ -6,6 +6,7 @@ import math
 from typing import Any, Protocol
 
 from sfumato.privacy.budget import Guarantee, Relation
+from sfumato.public.provenance import Provenance
 
 
 class Certified(Protocol):
@@ -18,6 +19,10 @@ class Certified(Protocol):
     @property
     def guarantee(self) -> Guarantee:
         """What it promises."""
+
+    @property
+    def public(self) -> tuple[Provenance, ...]:
+        """The public inputs that it builds on."""
 
 
 def certificate_text(model: Certified) -> str:
@@ -47,6 +52,7 @@ def certificate_text(model: Certified) -> str:
         f"{t.epsilon:.6g} at delta {t.delta:g} by the privacy loss distribution (dp-accounting)"
         for t in guarantee.trainings
     ]
+    lines += [f"public input: {each.in_words()}" for each in model.public]
     note = getattr(model.method, "arithmetic", "")
     return "\n".join([*lines, *([f"note: {note}."] if note else [])])
 
@@ -59,7 +65,7 @@ def promises(guarantee: Guarantee) -> list[str]:
     can be some times as large.
     """
     what = "model" if guarantee.trainings else "synthetic data"
-    factor = math.exp(guarantee.epsilon)
+    factor = odds_factor(guarantee.epsilon)
     if guarantee.relation is Relation.REPLACE_ONE:
         return [
             f"content: whatever anyone makes of the {what}, an outcome has with one content of the "
@@ -71,9 +77,14 @@ def promises(guarantee: Guarantee) -> list[str]:
         f"most {factor:.3g} times the probability that it has without them, plus delta; and the "
         "other way round.",
         "content: to someone who knows that the unit is in the data, the factor between one "
-        f"content of its rows and another is up to {math.exp(guarantee.content_epsilon):.3g}: "
-        "that is two steps, one out and one in.",
+        f"content of its rows and another is up to {odds_factor(guarantee.content_epsilon):.3g}, "
+        "plus delta: that is two steps, one out and one in.",
     ]
+
+
+def odds_factor(epsilon: float) -> float:
+    """Give e^epsilon, however large."""
+    return math.exp(epsilon) if epsilon < 700 else math.inf
 
 
 def unit(guarantee: Guarantee) -> str:

@@ -13,6 +13,7 @@ from sfumato.errors import SfumatoError
 from sfumato.methods.base import FORMAT, Fitted
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Guarantee
+from sfumato.public.provenance import Provenance
 from sfumato.registry import method_class
 from sfumato.schema import Schema
 
@@ -55,6 +56,7 @@ def _fitted(about: dict[str, str], tensors: Tensors, origin: str) -> Fitted:
         method=kind(**json.loads(about["settings"])),
         schema=Schema.from_toml(about["schema"], origin),
         guarantee=guarantee,
+        public=tuple(Provenance(**each) for each in json.loads(about.get("public", "[]"))),
         releases=tuple(
             Release.of(tensors[f"release/{i}"], spend, each)
             for i, (spend, each) in enumerate(zip(guarantee.spends, described, strict=True))

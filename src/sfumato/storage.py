@@ -47,35 +47,67 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def next_of(path: Path) -> Path:
-    """Name the file in which the next content of `path` waits."""
+    """Name the file in which the next content of `path` waits; nobody else may read it."""
     return path.with_name(f".{path.name}.next")
 
 
-def exchange(path: Path, content: bytes, agree: Callable[[], None]) -> None:
-    """Exchange a file's content in two steps, with a word from elsewhere between them.
+Publish = Callable[[bytes, Callable[[], None]], None]
+"""Makes a content a file's, with a word from elsewhere before it can be seen."""
 
-    The new content is durable under another name; then `agree` is called; then it takes the
-    file's place. Whatever is found after a crash, what `agree` was told of is on disk.
+
+@contextmanager
+def slot(path: Path, size: int) -> Iterator[Publish]:
+    """Take room for the next content of a file; what the block is given publishes it.
+
+    To publish, the content is made durable under another name that only its owner may read; then
+    `agree` is called; then it takes the file's place. If `agree` refuses, or the block ends without
+    publishing, nothing is left. After a crash, what `agree` was told of is on disk: under its own
+    name, or as the one that waits.
     """
+    waiting, agreed = next_of(path), False
     try:
-        with open(next_of(path), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        agree()
-        os.replace(next_of(path), path)
-        _sync_folder(path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(os.open(waiting, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            if size and hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+
+            def publish(content: bytes, agree: Callable[[], None]) -> None:
+                nonlocal agreed
+                file.write(content)
+                file.truncate()
+                file.flush()
+                os.fsync(file.fileno())
+                agree()
+                agreed = True
+                take_place(path)
+
+            yield publish
     except OSError as error:
         raise SfumatoError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        if not agreed:
+            waiting.unlink(missing_ok=True)
+
+
+def take_place(path: Path) -> None:
+    """Let the content that waits take the file's place, for all to see."""
+    os.chmod(next_of(path), 0o666 & ~_umask())
+    os.replace(next_of(path), path)
+    _sync_folder(path.parent)
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a file for this process alone, until the block ends or the process does."""
+    """Hold a file for this process alone, until the block ends or the process does.
+
+    It spares a second run its work. That one payment gives one answer is seen to by the ledger,
+    also on a system that cannot lock files.
+    """
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock
     except ImportError:
-        raise SfumatoError("this system cannot lock files: train without a folder") from None
+        yield
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path.with_name(f".{path.name}.lock"), "wb") as file:

@@ -106,7 +106,13 @@ def latin_csv(folder: Path, rng: np.random.Generator) -> tuple[Any, Any]:
 
 VALUES: dict[str, list[list[Any]]] = {
     "number": [[1, 2, 30, None], [1.5, 2.0, None, np.nan], [Decimal("1.5"), Decimal("2.25")]],
-    "code": [[1, 2, None], [1.0, 2.0, 2.5, None], [Decimal("2.5"), Decimal("1.00")], ["1", "2.50"]],
+    "code": [
+        [1, 2, None],
+        [1.0, 2.0, 2.5, None],
+        [Decimal("2.5"), Decimal("1.00")],
+        ["1", "2.50"],
+        [Decimal(1), Decimal(2), Decimal("0.0000001")],
+    ],
     "word": [["a", "b c", None], ["1.0", "1"], [b"a", b"z"]],
     "flag": [[True, False, None], ["True", "no", None], [1, 0], [1.0, 0.0, None]],
     "day": [["2020-02-03", "soon", None], [None]],
@@ -114,7 +120,8 @@ VALUES: dict[str, list[list[Any]]] = {
     "note": [["n"], [None, 1]],
 }
 STRANGE: list[Any] = [
-    None, "unknown", 1.25, True, Decimal("1.125"), b"a", 2**53 + 1, np.nan, (1, 2), pd.Timestamp(0),
+    None, "unknown", 1.25, True, Decimal("1.125"), Decimal("1e-9"), b"a", 2**53 + 1, np.nan, (1, 2),
+    pd.Timestamp(0),
 ]  # fmt: skip
 
 

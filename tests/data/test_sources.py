@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -113,6 +113,32 @@ def test_one_decimal_does_not_change_the_others() -> None:
     frame = pandas.DataFrame({"price": [Decimal("2.5")] * 5 + [Decimal("1.25"), None]})
     assert codes_of(frame, PRICES).ravel().tolist() == [0] * 5 + [1, 2]
     assert codes_of(pa.Table.from_pandas(frame), PRICES).ravel().tolist() == [0] * 5 + [1, 2]
+
+
+def test_one_fine_value_does_not_change_how_others_are_written() -> None:
+    """Arrow gives a column the scale, or the unit of time, of its finest value."""
+    zero_one = Schema(columns={"price": Categorical(values=(0, 1), other=True)})
+    fine = pa.table({"price": [Decimal(0), Decimal(1), Decimal("0.0000001")]})
+    assert codes_of(fine, zero_one).ravel().tolist() == [0, 1, 2]
+    noon = datetime(2020, 1, 1, 12, tzinfo=UTC)
+    for unit in ("s", "ms", "ns"):
+        for zone, text in ((None, "2020-01-01 12:00:00"), ("UTC", "2020-01-01 12:00:00Z")):
+            schema = Schema(columns={"when": Categorical(values=("never", text))})
+            moment = noon if zone else noon.replace(tzinfo=None)
+            table = pa.table({"when": pa.array([moment], pa.timestamp(unit, zone))})
+            assert codes_of(table, schema).ravel().tolist() == [1]
+    with pytest.raises(SfumatoError, match="durations"):
+        codes_of(pa.table({"price": pa.array([1], pa.duration("s"))}), zero_one)
+
+
+def test_large_codes_listed_as_text_are_not_read_from_floats() -> None:
+    schema = Schema(columns={"code": Categorical(values=("9007199254740993",), other=True)})
+    assert codes_of(pa.table({"code": [2**53 + 1]}), schema).ravel().tolist() == [0]
+    with pytest.raises(SfumatoError, match="floating-point numbers cannot tell"):
+        codes_of(pa.table({"code": pa.array([2.0**53 + 2, None])}), schema)
+    codec = ImageCodec(Images(height=4, width=5, classes=(2**53 + 1, 0)))
+    with pytest.raises(SfumatoError, match="floating-point labels cannot tell"):
+        list(encoded_rows((PIXELS, np.full(7, 2.0**53)), codec))
 
 
 @pytest.mark.parametrize("odd", ["cheap", 3, datetime(2020, 1, 1), (1, 2)])

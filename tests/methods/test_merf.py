@@ -25,7 +25,7 @@ def test_without_noise_the_release_is_the_plain_mean_embedding(form: str) -> Non
     layout = method.space(schema)
     embedding = MeanEmbedding(layout, 20, 0)
     points = torch.as_tensor(layout.from_batch(rows))
-    plain = embedding.features_of(points).double().numpy()
+    plain = embedding.of_tensor(points).double().numpy()
     labels = rows.codes[:, layout.class_column] if layout.classes > 1 else np.zeros(50, int)
     sums = [plain[labels == label].sum(axis=0) for label in range(layout.classes)]
     released = model.releases[1].values.reshape(layout.classes, -1) / 2**20

@@ -32,7 +32,7 @@ def test_generated_and_private_images_have_the_same_numbers(shape: tuple[int, in
     spectrum = Spectrum(LowFrequencies(shape, 7))
     images = _images(shape, 50)
     points = torch.from_numpy(images.unit).requires_grad_()
-    numbers = spectrum.of_points(points)
+    numbers = spectrum.of_tensor(points)
     private = np.clip(spectrum(images), 0, 1)
     assert np.abs(numbers.detach().numpy() - private).max() < 1e-3
     numbers.sum().backward()

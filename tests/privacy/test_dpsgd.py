@@ -11,17 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from learners import Adder, Plain, Seeded, unit_rows
 from sfumato.data.batch import Batch
 from sfumato.data.rows import GivenRows
 from sfumato.errors import SfumatoError
-from sfumato.privacy.answers import digest_of, load_training
+from sfumato.privacy.answers import digest_of, training_from_bytes
 from sfumato.privacy.budget import Budget, Relation, TrainingSpend
 from sfumato.privacy.dpsgd import Learner, Schedule, State, first_state, noisy_steps
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator, plan_training
 from sfumato.privacy.sampled_gaussian import sampled_epsilon
+from sfumato.storage import next_of
 from support import SCHEMA, coded, count_statistic, rewritten
 
 BUDGET = Budget(epsilon=1, delta=1e-5)
@@ -297,7 +299,7 @@ def test_a_planted_training_is_not_believed(tmp_path: Path, changes: dict[str, f
     ledger = Ledger(":memory:")
     rewritten(half_trained(tmp_path, ledger), **changes)
     wall = curator(ledger=ledger, folder=tmp_path)
-    with pytest.raises(SfumatoError, match=r"not paid for|must be a positive number"):
+    with pytest.raises(SfumatoError, match=r"changed, exchanged|must be a positive number"):
         wall.train("t", Adder(2), SCHEDULE)
     assert wall.trainings == []
 
@@ -307,7 +309,7 @@ def test_a_training_in_the_ledger_must_hold_the_budget(tmp_path: Path) -> None:
     ledger = Ledger(":memory:")
     file = half_trained(tmp_path, ledger)
     rewritten(file, noise_multiplier=0.5)
-    spend, _ = load_training(file)
+    spend, _ = training_from_bytes(file.read_bytes(), file)
     (question,) = ledger._database.execute("SELECT question FROM spends").fetchone()
     number = ledger.record("d", BUDGET, spend, question=question)
     ledger.answered(number, digest_of(file.read_bytes()))
@@ -321,7 +323,7 @@ def test_an_older_state_that_is_brought_back_is_refused(tmp_path: Path) -> None:
     old = file.read_bytes()
     curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
     file.write_bytes(old)
-    with pytest.raises(SfumatoError, match="not the newest state"):
+    with pytest.raises(SfumatoError, match="not the newest"):
         curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
 
 
@@ -336,14 +338,62 @@ def test_two_copies_of_a_training_cannot_both_be_finished(tmp_path: Path) -> Non
                 curator(ledger=ledger, folder=tmp_path / "two").train("t", Adder(2), SCHEDULE)
             return super().normal(size)
 
-    with pytest.raises(SfumatoError, match="not the newest state"):
+    with pytest.raises(SfumatoError, match="not the newest"):
         curator(ledger=ledger, folder=tmp_path / "one", randomness=FinishesTheOtherFirst()).train(
             "t", Adder(2), SCHEDULE
         )
     # The one that has gone on may go on; the other may not.
     assert curator(ledger=ledger, folder=tmp_path / "one").train("t", Adder(2), SCHEDULE).step == 6
-    with pytest.raises(SfumatoError, match="not the newest state"):
+    with pytest.raises(SfumatoError, match="not the newest"):
         curator(ledger=ledger, folder=tmp_path / "two").train("t", Adder(2), SCHEDULE)
+
+
+def test_a_copy_that_is_finished_while_rows_are_read_ends_the_first(tmp_path: Path) -> None:
+    ledger = Ledger(":memory:")
+    half_trained(tmp_path / "one", ledger)
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+
+    class Slow:
+        def __iter__(self) -> Iterator[Batch]:
+            curator(ledger=ledger, folder=tmp_path / "two").train("t", Adder(2), SCHEDULE)
+            return iter(ROWS)
+
+    with pytest.raises(SfumatoError, match="used this payment meanwhile"):
+        curator(Slow(), ledger, tmp_path / "one").train("t", Adder(2), SCHEDULE)
+    assert list((tmp_path / "one").glob("*.next")) == []
+
+
+def test_a_state_that_the_ledger_does_not_know_is_left_to_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(":memory:")
+    file = half_trained(tmp_path, ledger)
+    known = file.read_bytes()
+
+    def refuse(*_: object, **__: object) -> None:
+        (waiting,) = tmp_path.glob("*.next")
+        assert waiting.stat().st_mode & 0o077 == 0
+        raise SfumatoError("the ledger is locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "answered", refuse)
+        with pytest.raises(SfumatoError, match="locked"):
+            curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
+    assert file.read_bytes() == known
+    assert list(tmp_path.glob("*.next")) == []
+    # Nor does one survive that a crash has left before the ledger was told.
+    next_of(file).write_bytes(b"never agreed on")
+    assert curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE).step == 6
+    assert list(tmp_path.glob("*.next")) == []
+
+
+def test_a_learner_that_breaks_its_bound_is_stopped() -> None:
+    class Loud(Plain):
+        def clipped_sum(self, examples: object, clip: float) -> list[torch.Tensor]:
+            return [torch.full((2,), torch.nan)]
+
+    with pytest.raises(SfumatoError, match="more than the clipping norm"):
+        places(Loud(2), Seeded())
 
 
 def test_a_crash_between_the_ledger_and_the_file_loses_nothing(
@@ -373,7 +423,7 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 from learners import Adder, Seeded, unit_rows
 from support import SCHEMA
-from sfumato.privacy.answers import digest_of, load_training
+from sfumato.privacy.answers import digest_of, training_from_bytes
 from sfumato.data.rows import GivenRows
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.dpsgd import Schedule
@@ -407,7 +457,9 @@ def test_kill_9_in_the_fourth_step_loses_no_spend_and_pays_no_second(tmp_path: P
     assert len(Ledger(path).entries("d")) == 1
 
 
-@pytest.mark.parametrize("wrong", [{"rate": 1.5}, {"clip": 0.0}, {"epochs": -1.0}])
+@pytest.mark.parametrize(
+    "wrong", [{"rate": 1.5}, {"clip": 0.0}, {"clip": 1e-316}, {"epochs": -1.0}]
+)
 def test_a_senseless_schedule_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(SfumatoError, match=next(iter(wrong))):
         replace(SCHEDULE, **wrong)

@@ -96,12 +96,11 @@ def test_what_was_paid_for_and_answered_is_known_again(tmp_path: Path) -> None:
     assert ledger.last_answer(number) is None
     ledger.answered(number, "first")
     reopened = Ledger(tmp_path / "l.sqlite")
-    entry = reopened.paid("a", "q")
-    assert entry is not None
+    (entry,) = reopened.paid("a", "q")
     assert (entry.number, reopened.last_answer(number)) == (number, "first")
     for dataset, question in (("b", "q"), ("a", "p"), ("a", "")):
-        assert reopened.paid(dataset, question) is None
-    with pytest.raises(SfumatoError, match="another run has gone on"):
+        assert reopened.paid(dataset, question) == []
+    with pytest.raises(SfumatoError, match="another run has used this payment"):
         reopened.answered(number, "second", after="zeroth")
 
 

@@ -175,9 +175,9 @@ def test_what_was_laid_out_is_taken_up_and_not_worked_out_again(
     ("changes", "message"),
     [
         ({"rho": -1e9}, "cannot read the release"),
-        ({"sigma": 1e9}, "does not answer the question"),
-        ({"sensitivity": 1e-9}, "does not answer the question"),
-        ({"dim": 5}, "does not answer the question"),
+        ({"sigma": 1e9}, "changed, exchanged"),
+        ({"sensitivity": 1e-9}, "changed, exchanged"),
+        ({"dim": 5}, "changed, exchanged"),
         ({"sigma": 0}, "sigma must be a positive number"),
     ],
 )
@@ -206,13 +206,57 @@ def test_changed_values_and_answers_that_nobody_paid_for_are_noticed(
             "counts", count_statistic(), 1.0
         )
     (file,) = tmp_path.glob("counts-*")
-    saved = Release.load(file)
-    file.write_bytes(replace(saved, values=saved.values + 1).to_bytes())
-    with pytest.raises(SfumatoError, match="changed or exchanged"):
-        curator(Rows([0]), tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
-    file.write_bytes(replace(saved, values=saved.values[:-1]).to_bytes())
-    with pytest.raises(SfumatoError, match="damaged"):
-        curator(Rows([0]), tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+    saved = Release.from_bytes(file.read_bytes(), file)
+    for values in (saved.values + 1, saved.values[:-1]):
+        file.write_bytes(replace(saved, values=values).to_bytes())
+        with pytest.raises(SfumatoError, match="changed, exchanged"):
+            curator(Rows([0]), tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+
+
+def test_the_same_question_in_another_folder_is_asked_about_and_hurts_no_answer(
+    tmp_path: Path, sampler: Sampler
+) -> None:
+    ledger, rows = Ledger(":memory:"), Rows([0, 1])
+    first = asked(rows, tmp_path / "one", ledger, sampler)
+    with pytest.raises(SfumatoError, match="answered before"):
+        asked(rows, tmp_path / "two", ledger, sampler)
+    second = asked(rows, tmp_path / "two", ledger, sampler, pay_again=True)
+    assert len(ledger.entries()) == 2
+    for folder, known in (("one", first), ("two", second)):
+        again = asked(rows, tmp_path / folder, ledger, sampler)
+        assert np.array_equal(again.values, known.values)
+    assert len(ledger.entries()) == 2
+
+
+def test_two_runs_that_find_one_payment_give_one_answer(tmp_path: Path, sampler: Sampler) -> None:
+    ledger = Ledger(":memory:")
+
+    class Interrupted(GivenRows):
+        def sum(self, statistic: object) -> np.ndarray:
+            raise KeyboardInterrupt
+
+    wall = Curator(
+        Interrupted([coded([0])]), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA,
+        folder=tmp_path / "one", sampler=sampler,
+    )  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        wall.release("counts", count_statistic(), 1.0)
+
+    class Meanwhile(Rows):
+        def __iter__(self) -> Iterator[Batch]:
+            if self.reads == 1:
+                curator(Rows([0]), tmp_path / "two", ledger, sampler).release(
+                    "counts", count_statistic(), 1.0
+                )
+            return super().__iter__()
+
+    with pytest.raises(SfumatoError, match="used this payment meanwhile"):
+        curator(Meanwhile([0]), tmp_path / "one", ledger, sampler).release(
+            "counts", count_statistic(), 1.0
+        )
+    assert len(ledger.entries()) == 1
+    assert list((tmp_path / "one").glob("counts-*")) == []
+    assert list((tmp_path / "one").glob("*.next")) == []
 
 
 def test_without_a_ledger_one_is_kept_with_the_releases(tmp_path: Path) -> None:
@@ -244,7 +288,7 @@ def test_a_full_disk_is_noticed_before_anything_is_spent(
     with pytest.raises(SfumatoError, match="No space left"):
         curator(Rows([0]), tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
     assert ledger.entries() == []
-    assert list(tmp_path.iterdir()) == []
+    assert [file.suffix for file in tmp_path.iterdir()] == [".lock"]
 
 
 def test_a_plan_that_could_overflow_is_refused() -> None:
@@ -315,25 +359,25 @@ def test_kill_9_never_loses_a_spend_nor_leaves_half_a_release(
     files = [*folder.glob("[!.]*")]
     assert len(files) == saved
     for file in files:
-        assert Release.load(file).values.shape == (4,)
-    # A second run goes on from what was saved, and pays only for what was lost.
+        assert Release.from_bytes(file.read_bytes(), file).values.shape == (4,)
+    # A second run takes up what was saved, or uses the payment whose answer nobody has seen.
     second = Curator(
         GivenRows([coded([0, 1, 1])]), Budget(epsilon=1), ledger=Ledger(path), dataset="d",
         schema=SCHEMA, folder=folder,
     )  # fmt: skip
     second.release("counts", count_statistic(), 1.0)
-    assert len(Ledger(path).entries("d")) == spends + 1 - saved
+    assert len(Ledger(path).entries("d")) == 1
+    assert [file.name for file in folder.iterdir() if file.suffix == ".next"] == []
 
 
 def test_a_damaged_release_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "r.safetensors").write_bytes(b"half")
     with pytest.raises(SfumatoError, match="cannot read the release"):
-        Release.load(tmp_path / "r.safetensors")
+        Release.from_bytes(b"half", tmp_path / "r.safetensors")
 
 
 def test_a_release_says_in_plain_json_what_it_is(tmp_path: Path, sampler: Sampler) -> None:
     wall = curator(Rows([0]), tmp_path, Ledger(":memory:"), sampler)
     wall.release("counts", count_statistic(), 1.0)
-    raw = next(tmp_path.iterdir()).read_bytes()
+    raw = next(tmp_path.glob("counts-*")).read_bytes()
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     assert json.loads(header["__metadata__"]["spend"])["name"] == "counts"

@@ -136,13 +136,13 @@ def test_inner_products_approximate_the_mean_of_the_gaussian_kernels() -> None:
 def test_rows_and_tensors_have_the_same_features() -> None:
     waves = Fourier(Unit(), 200, (0.05, 0.5, 5.0))
     rows = _rows(50)
-    tensor = waves.tensor(torch.as_tensor(rows.unit)).numpy()
+    tensor = waves.of_tensor(torch.as_tensor(rows.unit)).numpy()
     assert np.abs(tensor - waves(rows)).max() < 1e-5
 
 
 def test_gradients_flow_to_the_points() -> None:
     points = torch.full((3, NUMBERS), 0.4, requires_grad=True)
-    Fourier(Unit(), 20, (0.5,)).tensor(points)[:, 0].sum().backward()
+    Fourier(Unit(), 20, (0.5,)).of_tensor(points)[:, 0].sum().backward()
     assert points.grad is not None
     assert torch.isfinite(points.grad).all()
     assert points.grad.abs().min() > 0

@@ -142,9 +142,9 @@ def test_tensors_get_the_same_features_and_the_right_gradient() -> None:
     torch = pytest.importorskip("torch")
     hermite = Hermite.of_length(0.2, 9)
     numbers = torch.linspace(-0.1, 1.1, 13, dtype=torch.float64).reshape(1, 13)
-    found = hermite.tensor(numbers)
+    found = hermite.of_tensor(numbers)
     np.testing.assert_allclose(found.numpy(), hermite(numbers.numpy()), atol=1e-12)
-    assert torch.autograd.gradcheck(hermite.tensor, numbers.requires_grad_())
+    assert torch.autograd.gradcheck(hermite.of_tensor, numbers.requires_grad_())
 
 
 @pytest.mark.parametrize(("order", "rho", "reach"), [(-1, 0.5, 1.0), (2, 1.0, 1.0), (2, 0.5, 0.0)])

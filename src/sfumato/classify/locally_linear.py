@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sfumato.classify.map_bank import MapBank, MapLearner
 
 IMAGE_MAPS, TABLE_MAPS = 20, 2
+MOST_BETA = 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,8 @@ class LocallyLinear(Classifier):
 
     def __post_init__(self) -> None:
         positive(beta=self.beta)
+        if self.beta > MOST_BETA:
+            raise SfumatoError(f"beta must be at most {MOST_BETA:g}, got {self.beta:g}")
         for name in ("maps", "frequencies", "projection"):
             if getattr(self, name) < 0:
                 raise SfumatoError(f"{name} must not be negative, got {getattr(self, name)}")

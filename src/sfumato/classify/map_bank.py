@@ -119,7 +119,9 @@ class MapLearner(ClassLearner):
         if not len(self.module.projections):
             return inputs[None]
         projections = _rounded(self.module.projections.double(), INPUT_BITS)
-        return _rounded(torch.einsum("nd,mpd->mnp", inputs, projections), INPUT_BITS)
+        # As coarse as it takes for squares to add up exactly.
+        bits = min(INPUT_BITS, (52 - math.ceil(2 * math.log2(self._reach))) // 2)
+        return _rounded(torch.einsum("nd,mpd->mnp", inputs, projections), bits)
 
     def _values(self, seen: Tensor) -> Tensor:
         """Give the value of each map, by (row, map, class).

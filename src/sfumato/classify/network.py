@@ -64,7 +64,7 @@ class NetworkLearner(ClassLearner):
         """Sum the clipped gradients, layer by layer.
 
         In double precision: what rows that are computed together change of each other is some
-        1e-16 of a gradient, and is rounded away but at the edges of the grid.
+        1e-13 of a gradient, far below the slack of clipping.
         """
         images, labels = examples
         module = deepcopy(self.module).double()

@@ -16,7 +16,7 @@ LedgerFile = Annotated[
     Path | None,
     typer.Option("--ledger", help="The ledger file; by default SFUMATO_LEDGER or the user's own."),
 ]
-Delta = Annotated[float, typer.Option("--delta", help="The probability of a larger loss.")]
+Delta = Annotated[float, typer.Option("--delta", help="What is added to each probability.")]
 Neighbours = Annotated[
     Relation, typer.Option("--relation", help="Which data sets count as neighbours.")
 ]

@@ -82,6 +82,8 @@ def plan(
         f"cost: epsilon {guarantee.epsilon:.6g} at delta {guarantee.delta:g} ({guarantee.relation})"
     )
     print(f"memory for the sums: about {planned.memory / 1e6:,.0f} MB")
+    for each in planned.public:
+        print(f"public input: {each.in_words()}")
     for note in planned.notes:
         print(note)
 

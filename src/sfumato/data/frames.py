@@ -43,8 +43,6 @@ class PandasRows:
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         self.names = [str(name) for name in frame.columns]
-        if len(set(self.names)) < len(self.names):
-            raise SfumatoError("the frame has two columns of the same name")
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the named columns."""

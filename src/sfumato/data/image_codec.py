@@ -17,6 +17,8 @@ from sfumato.schema import Images, canonical_text
 
 Labels = Sequence[Any] | NDArray[Any]
 
+_FLOATS = (np.float16, np.float32, np.float64)
+
 
 class ImageCodec:
     """Pixels to the unit cube and labels to class numbers, and back."""
@@ -40,6 +42,11 @@ class ImageCodec:
         pixels, labels = raw
         codes = np.zeros((len(pixels), 1), np.int32)
         if self.images.classes and labels is not None:
+            if self._spellings.beyond_floats and getattr(labels, "dtype", None) in _FLOATS:
+                raise SfumatoError(
+                    f"floating-point labels cannot tell {self._spellings.beyond_floats} from its "
+                    "neighbours: give labels as whole numbers or as text"
+                )
             found = self._spellings.find(pa.array(label_texts(labels), pa.string()))
             codes[:, 0] = pc.fill_null(found, 0).to_numpy(zero_copy_only=False)
         return Batch(codes, pixels.reshape(len(pixels), -1))

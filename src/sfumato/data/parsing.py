@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sfumato.errors import SfumatoError
 
 _NUMBER = r"^[+-]?(\d{1,300}\.?\d*|\.\d+)([eE][+-]?\d{1,2})?$"
+_FRACTION_END = r"(\.\d*?)0+(Z|[+-]\d{4})?$"
 _FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d")
 EXACT_FLOATS = 2.0**53
 """Whole numbers below this are told apart by doubles."""
@@ -29,10 +30,14 @@ def texts(array: pa.Array) -> pa.Array:
         whole = pc.and_(pc.equal(pc.floor(array), array), pc.less(pc.abs(array), EXACT_FLOATS))
         integral = pc.if_else(whole, array, None).cast(pa.int64())
         return pc.coalesce(integral.cast(pa.string()), array.cast(pa.string()))
-    if pa.types.is_decimal(array.type) or pa.types.is_temporal(array.type):
-        # How many decimals a column is given may follow from its finest value: they are cut.
-        written = pc.replace_substring_regex(array.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
-        return pc.replace_substring_regex(written, r"\.$", "")
+    if pa.types.is_decimal(array.type):
+        return _digits(array)
+    if pa.types.is_duration(array.type):
+        raise SfumatoError("durations cannot be read as categories: give them as numbers or text")
+    if pa.types.is_temporal(array.type):
+        # How many decimals a column is given may follow from its finest value: zeros are cut.
+        written = pc.replace_substring_regex(array.cast(pa.string()), _FRACTION_END, r"\1\2")
+        return pc.replace_substring_regex(written, r"\.(Z|[+-]\d{4})?$", r"\1")
     if pa.types.is_nested(array.type) or "binary" in str(array.type):
         raise SfumatoError(f"values of type {array.type} cannot be read as categories")
     return pc.utf8_trim_whitespace(array.cast(pa.string()))
@@ -52,7 +57,7 @@ def numbers(array: pa.Array) -> NDArray[np.float64]:
     array = plain(array)
     kind = array.type
     if pa.types.is_decimal(kind):
-        array = texts(array)  # digits are read alike, however many zeros follow
+        array = array.cast(pa.string())  # digits are read alike, however many zeros follow
     elif pa.types.is_string(kind):
         trimmed = pc.utf8_trim_whitespace(array)
         readable = pc.if_else(pc.match_substring_regex(trimmed, _NUMBER), trimmed, None)
@@ -78,6 +83,17 @@ def seconds(array: pa.Array) -> NDArray[np.float64]:
     elif not (pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)):
         raise SfumatoError(f"values of type {array.type} cannot be read as dates or times")
     return _doubles(array.cast(pa.timestamp("s"), safe=False).cast(pa.int64()))
+
+
+def _digits(array: pa.Array) -> pa.Array:
+    """Write decimals without exponent and without zeros at the end, each value for itself.
+
+    Arrow's own texts depend on the scale, which a column has from its finest value.
+    """
+    encoded = array.dictionary_encode()
+    written = [f"{value:f}" for value in encoded.dictionary.to_pylist()]
+    cut = [text.rstrip("0").rstrip(".") if "." in text else text for text in written]
+    return pa.array(cut, pa.string()).take(encoded.indices)
 
 
 def plain(array: pa.Array) -> pa.Array:

@@ -153,7 +153,7 @@ def _first_of_each(units: pa.Array, seen: Counter[str], most: int) -> NDArray[np
     units = parsing.plain(units)
     if (
         pa.types.is_floating(units.type)
-        and pc.any(pc.greater_equal(pc.abs(units), parsing.EXACT_FLOATS)).as_py()
+        and pc.any(pc.greater_equal(pc.abs(units.cast(pa.float64())), parsing.EXACT_FLOATS)).as_py()
     ):
         # A single null makes floating-point numbers of a frame's whole ones, and merges people.
         raise SfumatoError(

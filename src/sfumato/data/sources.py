@@ -6,6 +6,7 @@ codec, row by row, so that no row is dropped and no error tells about a private 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,8 +46,6 @@ class CsvRows:
         self.path = path
         with self._open({}) as reader:
             self.names = reader.schema.names
-        if len(set(self.names)) < len(self.names):
-            raise SfumatoError(f"{path} has two columns of the same name")
         if any(mark in name for name in self.names for mark in "\r\n"):
             raise SfumatoError(f"{path}: a column name holds a line break; close its quote")
 
@@ -127,6 +126,9 @@ class ArrowRows:
 def table_rows(data: Any, names: Sequence[str] = ()) -> TableRows:
     """Open a table and check, before anything is spent, that it has the named columns."""
     rows = _open_table(data)
+    twice = [name for name, count in Counter(rows.names).items() if count > 1]
+    if twice:
+        raise SfumatoError(f"the data have two columns of the same name: '{twice[0]}'")
     for name in names:
         if name not in rows.names:
             raise SfumatoError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -35,8 +36,9 @@ class Spellings:
             for word in _BOOLEANS[value]
             if word not in self._listed or self._listed.index(word) == place
         }
-        whole = [v for v in values if isinstance(v, int | float) and abs(v) >= 2**53]
-        self.beyond_floats = whole[0] if whole else None
+        large = [text for text in self._listed if re.fullmatch(r"[+-]?\d+", text)]
+        large = [text for text in large if abs(int(text)) >= 2**53]
+        self.beyond_floats = large[0] if large else None
         """A listed number that floating point cannot tell from its neighbours, if there is one."""
 
     def find(self, texts: pa.Array) -> pa.Array:

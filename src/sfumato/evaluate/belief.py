@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp
+
+from sfumato.certificate import odds_factor
 
 PRIORS = (0.01, 0.1, 0.5, 0.9)
 
@@ -29,14 +30,14 @@ def belief_bounds(epsilon: float, priors: tuple[float, ...] = PRIORS) -> tuple[B
     [0.731]
     """
     return tuple(
-        Belief(prior, shifted(prior, epsilon), shifted(prior, -epsilon), exp(epsilon))
+        Belief(prior, shifted(prior, epsilon), shifted(prior, -epsilon), odds_factor(epsilon))
         for prior in priors
     )
 
 
 def shifted(prior: float, epsilon: float) -> float:
     """Multiply the odds of a probability by e^epsilon."""
-    return 1 / (1 + (1 - prior) / prior * exp(-epsilon))
+    return 1 / (1 + (1 - prior) / prior * odds_factor(-epsilon))
 
 
 def strength(epsilon: float) -> str:

@@ -16,6 +16,7 @@ from sklearn.neural_network import MLPClassifier
 
 from sfumato.errors import SfumatoError
 from sfumato.evaluate.threads import one_thread
+from sfumato.public.provenance import Provenance, digest_of_file
 
 Features = NDArray[np.floating[Any]]
 FEATURES = 64
@@ -24,10 +25,14 @@ _BATCH = 64
 
 @dataclass(frozen=True)
 class Extractor:
-    """A map from images (n, height, width, channels) of uint8 to features, and its name."""
+    """A map from images (n, height, width, channels) of uint8 to features, and its name.
+
+    A public network's provenance comes with it; one that was trained on the real images has none.
+    """
 
     name: str
     features: Callable[[NDArray[np.uint8]], Features]
+    about: Provenance | None = None
 
 
 def frechet_distance(first: Features, second: Features) -> float:
@@ -111,7 +116,14 @@ def inception_extractor(weights: str | Path) -> Extractor:
                 parts.append(network(batch).numpy())
         return np.concatenate(parts)
 
-    return Extractor("Inception v3 (torchvision)", pooled)
+    about = Provenance(
+        name="Inception v3 (torchvision)",
+        source=str(weights),
+        digest=digest_of_file(Path(weights)),
+        licence="of its weights, as their publisher states",
+        preparation="on images of 299 x 299 pixels from -1 to 1",
+    )
+    return Extractor(about.name, pooled, about)
 
 
 def unit_pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -56,6 +56,7 @@ def _model_html(model: Model, title: str, seed: int) -> str:
         title=title,
         certificate=certificate,
         guarantee=certificate.guarantee,
+        public=model.public,
         beliefs=certificate.beliefs,
         content=certificate.content,
         strength=certificate.strength,
@@ -76,6 +77,7 @@ def _classifier_html(model: ClassifierModel, title: str) -> str:
         content=belief_bounds(model.guarantee.content_epsilon),
         strength=strength(model.guarantee.epsilon),
         arithmetic=model.method.arithmetic,
+        public=model.public,
     )
 
 

@@ -20,6 +20,7 @@ from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
+from sfumato.public.provenance import Provenance
 from sfumato.schema import Schema, Value
 from sfumato.storage import write_whole
 
@@ -39,6 +40,7 @@ class Plan:
     spends: tuple[Spend, ...] = ()
     trainings: tuple[TrainingSpend, ...] = ()
     notes: tuple[str, ...] = ()
+    public: tuple[Provenance, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -64,6 +66,10 @@ class Method(ABC):
     """Settings that change nothing in what is asked, or only the layout that an answer keeps."""
 
     seed: int = 0
+
+    def public_inputs(self) -> tuple[Provenance, ...]:
+        """Say which public networks or data it builds on."""
+        return ()
 
     @abstractmethod
     def codec(self, schema: Schema) -> TableCodec | ImageCodec:
@@ -120,6 +126,7 @@ class Fitted(ABC):
     schema: Schema
     guarantee: Guarantee
     releases: tuple[Release, ...] = ()
+    public: tuple[Provenance, ...] = ()
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -141,6 +148,7 @@ class Fitted(ABC):
             "schema": self.schema.to_toml(),
             "guarantee": json.dumps(self.guarantee.to_dict()),
             "releases": json.dumps([release.about() for release in self.releases]),
+            "public": json.dumps([asdict(each) for each in self.public]),
         }
         write_whole(Path(path), save(tensors, about))
 

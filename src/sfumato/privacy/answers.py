@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Spend, TrainingSpend
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sfumato.privacy.dpsgd import State
 
 Arrays = Mapping[str, NDArray[Any]]
+
+_UNREADABLE = (SafetensorError, SfumatoError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,17 +87,17 @@ class Release:
         return save({"values": self.values, **layout}, about)
 
     @classmethod
-    def load(cls, path: Path) -> Release:
-        """Read a saved release."""
-        about, arrays = _read(path, "release")
+    def from_bytes(cls, content: bytes, path: Path) -> Release:
+        """Read the content of a release's file; the path is for messages."""
         try:
+            about, arrays = _parsed(content)
             return cls.of(
                 arrays.pop("values"),
                 Spend(**json.loads(about["spend"])),
                 json.loads(about["about"]),
                 {key.removeprefix("layout/"): array for key, array in arrays.items()},
             )
-        except (SfumatoError, KeyError, TypeError, ValueError) as error:
+        except _UNREADABLE as error:
             raise SfumatoError(f"cannot read the release {path}: {error}") from None
 
 
@@ -104,14 +106,14 @@ def training_bytes(spend: TrainingSpend, state: State) -> bytes:
     return save(state.arrays, {"spend": json.dumps(asdict(spend)), "step": str(state.step)})
 
 
-def load_training(path: Path) -> tuple[TrainingSpend, State]:
-    """Read the saved state of a training."""
+def training_from_bytes(content: bytes, path: Path) -> tuple[TrainingSpend, State]:
+    """Read the content of the file of a training's state; the path is for messages."""
     from sfumato.privacy.dpsgd import State
 
-    about, arrays = _read(path, "training")
     try:
+        about, arrays = _parsed(content)
         return TrainingSpend(**json.loads(about["spend"])), State(int(about["step"]), arrays)
-    except (SfumatoError, KeyError, TypeError, ValueError) as error:
+    except _UNREADABLE as error:
         raise SfumatoError(f"cannot read the training {path}: {error}") from None
 
 
@@ -120,10 +122,8 @@ def digest_of(content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
-def _read(path: Path, what: str) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
-    try:
-        with safe_open(path, "numpy") as file:
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-            return file.metadata() or {}, arrays
-    except (SafetensorError, OSError, ValueError) as error:
-        raise SfumatoError(f"cannot read the {what} {path}: {error}") from None
+def _parsed(content: bytes) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """Give the metadata and the arrays of a safetensors file."""
+    arrays = load(content)
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return header["__metadata__"], arrays

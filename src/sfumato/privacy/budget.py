@@ -175,6 +175,11 @@ class TrainingSpend(Cost):
         return self.noise_multiplier * self.sensitivity
 
     @property
+    def sigma_in_steps(self) -> float:
+        """The same in steps of the grid."""
+        return self.noise_multiplier * (2.0**GRADIENT_BITS + math.sqrt(self.dim))
+
+    @property
     def own(self) -> tuple[float, float]:
         return self.epsilon, self.delta
 

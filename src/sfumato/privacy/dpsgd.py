@@ -81,6 +81,8 @@ class Schedule:
         )
         if self.rate > 1:
             raise SfumatoError(f"rate must be at most 1, got {self.rate}")
+        if not 1e-30 <= self.clip <= 1e30:
+            raise SfumatoError(f"clip must lie between 1e-30 and 1e30, got {self.clip:g}")
 
     @property
     def steps(self) -> int:
@@ -89,7 +91,12 @@ class Schedule:
 
 
 class Learner(ABC):
-    """What is trained: a module, the form in which it takes rows, and its clipped gradients."""
+    """What is trained: a module, the form in which it takes rows, and its clipped gradients.
+
+    All that a learner does beside `examples` and `clipped_sum` sees no row: it may keep public side
+    state, such as a generator that is trained against a discriminator, or moving averages of
+    weights, and change it after each step.
+    """
 
     module: nn.Module
     piece: int = 1024
@@ -107,24 +114,43 @@ class Learner(ABC):
     def clipped_sum(self, examples: Sequence[Tensor], clip: float) -> list[Tensor]:
         """Sum the rows' gradients, each clipped, in units of `clip`: each row adds at most 1.
 
-        In the order of the parameters and in double precision. A row's part should be a function
-        of that row alone, bit by bit, whichever rows stand beside it: a learner whose parts are
-        whole multiples of 2^-36 can be tested for that by equality.
+        In the order of the trainable parameters and in double precision. A row's part should be a
+        function of that row alone, bit by bit, whichever rows stand beside it: a learner whose
+        parts are whole multiples of 2^-36 can be tested for that by equality.
         """
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """What is trained; everything else in the module stays as it is."""
+        return [each for each in self.module.parameters() if each.requires_grad]
+
+    @property
+    def dim(self) -> int:
+        """The number of trained parameters."""
+        return sum(parameter.numel() for parameter in self.parameters)
 
     def optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """Make the optimiser; the learning rate is set at each step."""
         return torch.optim.Adam(parameters)
 
-    @property
-    def dim(self) -> int:
-        """The number of parameters."""
-        return sum(parameter.numel() for parameter in self.module.parameters())
+    def after_step(self, step: int) -> None:
+        """Change the side state after step number `step`, the first being 1; sees no row.
+
+        Randomness that it draws must follow from `step` and a public seed, so that a training that
+        was interrupted goes on as if it had not been.
+        """
+
+    def side_state(self) -> Arrays:
+        """Give the public state beside the module, as arrays that are saved with it."""
+        return {}
+
+    def restore_side(self, arrays: Arrays) -> None:
+        """Take up what `side_state` gave."""
 
 
 @dataclass(frozen=True)
 class State:
-    """Where a training stands: the steps made, and the weights and optimiser's memory as arrays."""
+    """Where a training stands: the steps made; weights, optimiser's memory and side state."""
 
     step: int
     arrays: Arrays
@@ -132,7 +158,7 @@ class State:
 
 def first_state(learner: Learner) -> State:
     """Give the state before the first step: public weights."""
-    return State(0, _arrays(learner.module, learner.optimizer(learner.module.parameters())))
+    return State(0, _arrays(learner, learner.optimizer(learner.parameters)))
 
 
 def noisy_steps(
@@ -151,10 +177,9 @@ def noisy_steps(
 
     `noisy` adds the noise; without it, it is drawn from `randomness`.
     """
-    module = learner.module
-    parameters = list(module.parameters())
+    parameters = learner.parameters
     optimizer = learner.optimizer(parameters)
-    _restore(module, optimizer, start.arrays)
+    _restore(learner, optimizer, start.arrays)
     rows = [torch.from_numpy(array) for array in examples]
     add_noise = noisy or (lambda total, spend: with_noise(total, spend, randomness))
     state = start
@@ -166,8 +191,9 @@ def noisy_steps(
         for group in optimizer.param_groups:
             group["lr"] = schedule.learning_rate * (1 - step / schedule.steps)
         optimizer.step()
+        learner.after_step(step + 1)
         if (step + 1) % every == 0 or step + 1 == schedule.steps:
-            state = State(step + 1, _arrays(module, optimizer))
+            state = State(step + 1, _arrays(learner, optimizer))
             save(state)
     progress("training", 1.0)
     return state
@@ -177,7 +203,7 @@ def with_noise(
     total: NDArray[np.int64], spend: TrainingSpend, randomness: Randomness
 ) -> NDArray[np.int64]:
     """Add rounded Gaussian noise to a sum, both in whole steps of the grid."""
-    noise = randomness.normal(len(total)) * (spend.sigma / spend.grid)
+    noise = randomness.normal(len(total)) * spend.sigma_in_steps
     return total + np.rint(noise).astype(np.int64)
 
 
@@ -194,6 +220,8 @@ def _grid_sum(
     for piece in torch.split(chosen, learner.piece) if len(chosen) else ():
         parts = learner.clipped_sum([array[piece] for array in rows], spend.clip)
         flat = torch.cat([part.detach().double().flatten() for part in parts])
+        if not bool((flat.abs() <= len(piece)).all()):
+            raise SfumatoError("a row added more than the clipping norm: the learner is at fault")
         total += (flat * 2.0**_FINE_BITS).round().long().numpy()
     coarser = _FINE_BITS - GRADIENT_BITS
     rounded: NDArray[np.int64] = (total + (1 << (coarser - 1))) >> coarser
@@ -207,27 +235,33 @@ def _set_gradients(parameters: list[nn.Parameter], total: NDArray[np.floating[An
         parameter.grad = part.reshape(parameter.shape).to(parameter.dtype)
 
 
-def _arrays(module: nn.Module, optimizer: torch.optim.Optimizer) -> Arrays:
-    found = {f"weights/{k}": v.numpy().copy() for k, v in module.state_dict().items()}
+def _arrays(learner: Learner, optimizer: torch.optim.Optimizer) -> Arrays:
+    found = {f"weights/{k}": v.numpy().copy() for k, v in learner.module.state_dict().items()}
     for index, memory in optimizer.state_dict()["state"].items():
         for key, value in memory.items():
             if isinstance(value, Tensor):
                 found[f"optimizer/{index}/{key}"] = value.numpy().copy()
+    for key, array in learner.side_state().items():
+        found[f"side/{key}"] = np.array(array, order="C")
     return found
 
 
-def _restore(module: nn.Module, optimizer: torch.optim.Optimizer, arrays: Arrays) -> None:
+def _restore(learner: Learner, optimizer: torch.optim.Optimizer, arrays: Arrays) -> None:
     weights: dict[str, Tensor] = {}
     memory: dict[int, dict[str, Tensor]] = {}
+    side: Arrays = {}
     for name, array in arrays.items():
         kind, _, rest = name.partition("/")
         if kind == "weights":
             weights[rest] = torch.tensor(array)
+        elif kind == "side":
+            side[rest] = array
         else:
             index, _, key = rest.partition("/")
             memory.setdefault(int(index), {})[key] = torch.tensor(array)
     try:
-        module.load_state_dict(weights)
+        learner.module.load_state_dict(weights)
         optimizer.load_state_dict(optimizer.state_dict() | {"state": memory})
+        learner.restore_side(side)
     except (RuntimeError, ValueError, KeyError):
         raise SfumatoError("the saved training does not fit this learner") from None

@@ -31,6 +31,7 @@ from sfumato.privacy.budget import (
     Relation,
     composed_epsilon,
 )
+from sfumato.storage import write_whole
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS spends (
@@ -166,24 +167,22 @@ it would reach 5.22: nothing was spent
             (number,) = self._database.execute("SELECT last_insert_rowid()").fetchone()
         return int(number)
 
-    def paid(self, dataset: str, question: str) -> Entry | None:
-        """Find the entry that last paid for a question about a data set."""
-        found = [e for e, asked in self._entries(dataset) if question and asked == question]
-        return found[-1] if found else None
+    def paid(self, dataset: str, question: str) -> list[Entry]:
+        """List the entries that paid for a question about a data set, oldest first."""
+        return [entry for entry, asked in self._entries(dataset) if question and asked == question]
 
     def answered(
         self, number: int, digest: str, *, step: int = 0, after: str | None = None
     ) -> None:
-        """Note the digest of a saved answer to what entry `number` paid for.
+        """Note the digest of an answer to what entry `number` paid for, before it can be seen.
 
-        A training's states follow one another: each names the one before it, so that two runs
-        cannot go on from the same state.
+        Answers follow one another: each names the one before it, so that an entry pays for one
+        release only, and two runs cannot go on from the same state of a training.
         """
         with self._transaction():
             if self.last_answer(number) != after:
                 raise SfumatoError(
-                    "another run has gone on with this training meanwhile: its state is the one "
-                    "that counts"
+                    "another run has used this payment meanwhile: its answer is the one that counts"
                 )
             self._insert("answers", {"spend": number, "step": step, "digest": digest})
 
@@ -337,7 +336,7 @@ it would reach 5.22: nothing was spent
             if not found:
                 self._insert("identity", {"name": name})
         if not self._mark.exists():
-            self._mark.write_text(name)
+            write_whole(self._mark, name.encode())
         elif self._mark.read_text() != name:
             raise SfumatoError(
                 f"{self.path} is not the ledger that was there before: bring that one back, or "

@@ -36,7 +36,13 @@ from sfumato.data.rows import PrivateRows, encoded_rows
 from sfumato.data.sources import dataset_name
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import PrivateWarning, SfumatoError
-from sfumato.privacy.answers import Arrays, Release, digest_of, load_training, training_bytes
+from sfumato.privacy.answers import (
+    Arrays,
+    Release,
+    digest_of,
+    training_bytes,
+    training_from_bytes,
+)
 from sfumato.privacy.budget import (
     Budget,
     Cost,
@@ -45,7 +51,7 @@ from sfumato.privacy.budget import (
     TrainingSpend,
     composed_epsilon,
 )
-from sfumato.privacy.ledger import ROW, Ledger
+from sfumato.privacy.ledger import ROW, Entry, Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
 from sfumato.privacy.randomness import Randomness, SystemRandomness
 from sfumato.privacy.sampled_gaussian import noise_multiplier_for, sampled_epsilon
@@ -53,7 +59,7 @@ from sfumato.privacy.statistic import ENTRY_BITS, Statistic, unit_sensitivity
 from sfumato.privacy.zcdp import gaussian_scale
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
-from sfumato.storage import exchange, locked, next_of, reserved
+from sfumato.storage import locked, next_of, slot, take_place
 
 if TYPE_CHECKING:
     from sfumato.privacy.dpsgd import Examples, Learner, Schedule, State
@@ -223,9 +229,9 @@ class Curator:
         They are saved with the answer. What is computed must follow from earlier releases, the
         schema and the settings.
         """
-        path, _ = self._place(name)
-        saved = Release.load(path).layout if path and path.exists() else None
-        self._layout = compute() if saved is None else saved
+        path, question = self._place(name)
+        saved = self._saved(path, question) if path and path.exists() else None
+        self._layout = saved[0].layout if saved else compute()
         return self._layout
 
     def release(self, name: str, statistic: Statistic, share: float) -> Release:
@@ -235,22 +241,62 @@ class Curator:
         if self.trainings or spent + spend.rho > self.budget.rho * (1 + 1e-9):
             raise SfumatoError(f"'{name}' would cost more than what is left of the budget")
         path, question = self._place(name)
-        if path and path.exists():
-            self._progress(f"taking up the saved release '{name}' ({path})", None)
-            release = self._saved_release(path, question, statistic, spend)
-        else:
-            release = self._new_release(path, question, statistic, spend)
+        with locked(path) if path else nullcontext():
+            if path and self._lies_at(path, question):
+                self._progress(f"taking up the saved release '{name}' ({path})", None)
+                release = self._saved_release(path, question, statistic, spend)
+            else:
+                release = self._new_release(path, question, statistic, spend)
         self._layout = {}
         self.releases.append(release)
         return release
 
+    def _lies_at(self, path: Path, question: str) -> bool:
+        """Tell whether an answer was saved; one that waits, and was agreed on, takes its place."""
+        waiting = next_of(path)
+        if waiting.exists():
+            digest = digest_of(waiting.read_bytes())
+            if self._entry(question, digest):
+                take_place(path)  # a crash came just before this
+            else:
+                waiting.unlink()  # the ledger never heard of it, and nobody else may
+        return path.exists()
+
+    def _entry(self, question: str, digest: str) -> Entry | None:
+        """Find the entry that paid for a question and whose newest answer has this digest."""
+        for entry in self._ledger.paid(self._dataset, question):
+            if self._ledger.last_answer(entry.number) == digest:
+                return entry
+        return None
+
+    def _saved(self, path: Path, question: str) -> tuple[Release, Entry]:
+        """Read a release that was paid for, and is what was saved then."""
+        content = path.read_bytes()
+        release = Release.from_bytes(content, path)
+        return release, self._bearing_out(path, question, digest_of(content))
+
+    def _bearing_out(self, path: Path, question: str, digest: str) -> Entry:
+        """Give the entry that bears a saved answer out; refuse one that none does."""
+        if not self._ledger.paid(self._dataset, question):
+            raise SfumatoError(
+                f"{path} was not paid for in the ledger {self._ledger.path}: name the ledger that "
+                "paid for it, or move the file away and pay for a new answer"
+            )
+        entry = self._entry(question, digest)
+        if entry is None:
+            raise SfumatoError(
+                f"{path} is not the newest that was saved there: it was changed, exchanged, copied "
+                "or brought back, and going on from it would spend more than was paid for"
+            )
+        return entry
+
     def _saved_release(
         self, path: Path, question: str, statistic: Statistic, spend: Spend
     ) -> Release:
-        """Read a release, and believe nothing in it that was not planned and paid for."""
-        release = Release.load(path)
+        """Take up a release, and believe nothing in it that was not planned and paid for."""
+        release, entry = self._saved(path, question)
         described = json.loads(json.dumps(statistic.describe()))
-        if (release.spend, release.statistic) != (spend, described):
+        if (release.spend, entry.spend, release.statistic) != (spend, spend, described):
             raise SfumatoError(
                 f"{path} does not answer the question that is asked now (it may be another "
                 "version's): name another folder for releases"
@@ -258,32 +304,17 @@ class Curator:
         values = release.values
         if values.shape != (statistic.dim,) or values.dtype != np.int64:
             raise SfumatoError(f"{path} is damaged: it does not hold {statistic.dim} numbers")
-        number = self._paid(path, question, spend)
-        if self._ledger.last_answer(number) != digest_of(path.read_bytes()):
-            raise SfumatoError(
-                f"{path} is not what was saved when it was paid for: it was changed or exchanged"
-            )
         return release
-
-    def _paid(self, path: Path, question: str, spend: Cost) -> int:
-        """Give the number of the entry that paid for a saved answer."""
-        entry = self._ledger.paid(self._dataset, question)
-        if entry is None or entry.spend != spend:
-            raise SfumatoError(
-                f"{path} was not paid for in the ledger {self._ledger.path}: name the ledger that "
-                "paid for it, or move the file away and pay for a new answer"
-            )
-        return entry.number
 
     def _new_release(
         self, path: Path | None, question: str, statistic: Statistic, spend: Spend
     ) -> Release:
-        self._may_pay(path, spend)
+        self._may_pay(path, question, spend)
         self._review()
         self._progress(f"releasing {spend.name}", None)
         # The room on disk is taken before the money is spent: a full disk costs nothing.
         room = 8 * statistic.dim + sum(array.nbytes for array in self._layout.values())
-        with reserved(path, room) if path else nullcontext() as file:
+        with slot(path, room) if path else nullcontext() as publish:
             number = self._pay(spend, question)
             release = Release(
                 values=self._noisy_sum(statistic, spend),
@@ -292,25 +323,49 @@ class Curator:
                 resolutions=statistic.resolutions(),
                 layout=self._layout,
             )
-            if file:
+            if publish:
                 content = release.to_bytes()
-                file.write(content)
-                self._ledger.answered(number, digest_of(content))
+                publish(content, lambda: self._ledger.answered(number, digest_of(content)))
         return release
 
-    def _may_pay(self, path: Path | None, spend: Cost) -> None:
+    def _may_pay(self, path: Path | None, question: str, cost: Cost) -> None:
         """Refuse before any row is read: what passes a limit, and what was answered already."""
-        unit = self.schema.unit_column or ROW
-        self._ledger.check_limit(self._dataset, self.budget, spend, unit)
-        if path is None or self._pay_again or not path.parent.is_dir():
+        if path is None:
+            self._check_limit(cost)
             return
-        name = re.compile(re.escape(spend.name) + r"-[0-9a-f]{16}\.safetensors")
-        if any(name.fullmatch(file.name) for file in path.parent.iterdir()):
+        if self._unanswered(question, cost) is not None:
+            return  # it is paid for
+        self._check_limit(cost)
+        if self._pay_again:
+            return
+        if self._ledger.paid(self._dataset, question):
             raise SfumatoError(
-                f"{path.parent} holds an answer to '{spend.name}' already, but for other data, "
+                f"'{cost.name}' was paid for and answered before, with the same data, schema, "
+                "budget and settings. Name the folder that holds the answer (--releases); or, to "
+                "pay for another one, say so (--pay-again)"
+            )
+        name = re.compile(re.escape(cost.name) + r"-[0-9a-f]{16}\.safetensors")
+        if path.parent.is_dir() and any(name.fullmatch(f.name) for f in path.parent.iterdir()):
+            raise SfumatoError(
+                f"{path.parent} holds an answer to '{cost.name}' already, but for other data, "
                 "another schema or budget, or other settings. To pay for this one as well, say so "
                 "(--pay-again); or name another output or folder for releases"
             )
+
+    def _check_limit(self, cost: Cost) -> None:
+        unit = self.schema.unit_column or ROW
+        self._ledger.check_limit(self._dataset, self.budget, cost, unit)
+
+    def _unanswered(self, question: str, cost: Cost) -> int | None:
+        """Find a payment for this very question whose answer nobody has seen: a crash came before.
+
+        The ledger lets an entry have one answer only, so that even two runs that find it at once
+        give one.
+        """
+        for entry in self._ledger.paid(self._dataset, question):
+            if entry.spend == cost and self._ledger.last_answer(entry.number) is None:
+                return entry.number
+        return None
 
     def _review(self) -> None:
         """Read all rows once: what cannot be read, or is empty, is noticed before it costs."""
@@ -327,9 +382,13 @@ class Curator:
         if rows == 0:
             raise SfumatoError(f"{Path(self._source).name or 'the data set'} has no rows")
 
-    def _pay(self, spend: Cost, question: str) -> int:
+    def _pay(self, cost: Cost, question: str) -> int:
+        """Give the number of a payment that is there already, or of a new one."""
+        found = self._unanswered(question, cost)
+        if found is not None:
+            return found
         unit = self.schema.unit_column or ROW
-        return self._ledger.record(self._dataset, self.budget, spend, unit, question)
+        return self._ledger.record(self._dataset, self.budget, cost, unit, question)
 
     def _noisy_sum(self, statistic: Statistic, spend: Spend) -> NDArray[np.int64]:
         return self._rows.sum(statistic) + self._sampler(statistic.dim, spend.sigma)
@@ -347,82 +406,87 @@ class Curator:
         about = {"schedule": asdict(schedule), "learner": learner.describe()}
         path, question = self._place(name, about)
         with locked(path) if path else nullcontext():
-            if path and path.exists():
+            if path and self._lies_at(path, question):
                 self._progress(f"taking up the saved training '{name}' ({path})", None)
-                number, spend, start = self._saved_training(path, question, learner, schedule)
+                entry, spend, start, newest = self._saved_training(
+                    path, question, learner, schedule
+                )
                 self.trainings.append(spend)
                 if start.step == schedule.steps:
                     return start
                 examples = self._examples(learner)
-            else:
-                self._progress("working out the noise", None)
-                spend = plan_training(name, learner.dim, schedule, self.budget, self._spends)
-                self._may_pay(path, spend)
-                examples = self._examples(learner)
-                number, start = self._new_training(path, question, learner, spend)
-                self.trainings.append(spend)
-            return self._go_on(path, number, learner, examples, schedule, start)
+                return self._go_on(path, entry, newest, learner, examples, schedule, start)
+            self._progress("working out the noise", None)
+            spend = plan_training(name, learner.dim, schedule, self.budget, self._spends)
+            self._may_pay(path, question, spend)
+            examples = self._examples(learner)
+            number, start, first = self._new_training(path, question, learner, spend)
+            self.trainings.append(spend)
+            return self._go_on(path, number, first, learner, examples, schedule, start)
 
     def _saved_training(
         self, path: Path, question: str, learner: Learner, schedule: Schedule
-    ) -> tuple[int, TrainingSpend, State]:
-        """Read a state, and believe nothing in it that was not planned, paid for and newest."""
-        spend, _ = load_training(path)
-        number = self._paid(path, question, spend)
-        newest = self._ledger.last_answer(number)
-        waiting = next_of(path)
-        if waiting.exists() and digest_of(waiting.read_bytes()) == newest:
-            waiting.replace(path)  # the crash came just before this
-        if digest_of(path.read_bytes()) != newest:
-            raise SfumatoError(
-                f"{path} is not the newest state of its training: it was copied, changed or "
-                "brought back, and going on from it would spend more than was paid for"
-            )
-        spend, state = load_training(path)
+    ) -> tuple[int, TrainingSpend, State, str]:
+        """Read a state, and believe nothing in it that was not planned, paid for and newest.
+
+        The digest that was checked comes with it: it is what the next state must follow.
+        """
+        content = path.read_bytes()
+        spend, state = training_from_bytes(content, path)
+        digest = digest_of(content)
+        entry = self._bearing_out(path, question, digest)
         epsilon, delta = _left_for_training(self.budget, self._spends, spend.name)
         planned = (learner.dim, schedule.clip, schedule.rate, schedule.steps, delta)
         found = (spend.dim, spend.clip, spend.rate, spend.steps, spend.delta)
-        if planned != found or spend.derived(self.budget.relation).epsilon > epsilon * (1 + 1e-9):
+        if (
+            entry.spend != spend
+            or planned != found
+            or spend.derived(self.budget.relation).epsilon > epsilon * (1 + 1e-9)
+        ):
             raise SfumatoError(f"{path} is not the training that is planned now")
-        return number, spend, state
+        return entry.number, spend, state, digest
 
     def _new_training(
         self, path: Path | None, question: str, learner: Learner, spend: TrainingSpend
-    ) -> tuple[int, State]:
+    ) -> tuple[int, State, str]:
         from sfumato.privacy.dpsgd import first_state
 
         state = first_state(learner)
         content = training_bytes(spend, state)
+        digest = digest_of(content)
         # Weights and the optimiser's memory: about three times the weights.
-        with reserved(path, 3 * len(content)) if path else nullcontext() as file:
+        with slot(path, 3 * len(content)) if path else nullcontext() as publish:
             number = self._pay(spend, question)
-            if file:
-                file.write(content)
-                self._ledger.answered(number, digest_of(content))
-        return number, state
+            if publish:
+                publish(content, lambda: self._ledger.answered(number, digest))
+        return number, state, digest
 
     def _go_on(
         self,
         path: Path | None,
         number: int,
+        newest: str,
         learner: Learner,
         examples: Examples,
         schedule: Schedule,
         start: State,
     ) -> State:
+        """Make the steps that are left; each saved state must follow the one that it came from."""
         from sfumato.privacy.dpsgd import noisy_steps
 
         spend = self.trainings[-1]
-        newest = self._ledger.last_answer(number)
 
         def save_state(state: State) -> None:
-            if path:
-                content = training_bytes(spend, state)
-                exchange(path, content, lambda: agree(state.step, digest_of(content)))
-
-        def agree(step: int, digest: str) -> None:
             nonlocal newest
-            self._ledger.answered(number, digest, step=step, after=newest)
+            if path is None:
+                return
+            content = training_bytes(spend, state)
+            digest = digest_of(content)
+            with slot(path, len(content)) as publish:
+                publish(
+                    content,
+                    lambda: self._ledger.answered(number, digest, step=state.step, after=newest),
+                )
             newest = digest
 
         return noisy_steps(

@@ -114,7 +114,7 @@ class Fourier:
         waves *= np.float32(half**-0.5)
         return waves
 
-    def tensor(self, points: Tensor) -> Tensor:
+    def of_tensor(self, points: Tensor) -> Tensor:
         """Give the same features of a tensor of coordinates, differentiably."""
         import torch
 

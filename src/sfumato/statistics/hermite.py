@@ -109,8 +109,8 @@ class Hermite:
             for c in range(self.order)
         ]
 
-    def tensor(self, numbers: Tensor) -> Tensor:
+    def of_tensor(self, numbers: Tensor) -> Tensor:
         """Give the same features of a tensor, differentiably."""
-        from sfumato.methods.embedding.hermite_tensor import hermite_tensor
+        from sfumato.statistics.hermite_tensor import hermite_tensor
 
         return hermite_tensor(numbers, self)

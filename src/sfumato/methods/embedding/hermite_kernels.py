@@ -233,12 +233,12 @@ class KernelMeans:
         numbers = numbers.view(*points.shape[:2], -1)
         blocks = blocks.view(*points.shape[:2], -1)
         means = torch.cat(
-            [self.kernels.alone.tensor(numbers).mean(1).flatten(1), blocks.mean(1)], dim=1
+            [self.kernels.alone.of_tensor(numbers).mean(1).flatten(1), blocks.mean(1)], dim=1
         )
         parts = [(means - means.new_tensor(self._sum_centre)) * self.weights[0]]
         if self.groups:
             if self.kernels.spectrum:
-                numbers = self.kernels.spectrum.of_points(numbers)
+                numbers = self.kernels.spectrum.of_tensor(numbers)
             parts.append(self._products(numbers, blocks) * self.weights[1])
         return torch.cat(parts, dim=1)
 
@@ -246,7 +246,7 @@ class KernelMeans:
         """Give mean products, in the order of `ProductKernel`."""
         import torch
 
-        features = torch.cat([self.kernels.together.tensor(numbers).flatten(2), blocks], dim=2)
+        features = torch.cat([self.kernels.together.of_tensor(numbers).flatten(2), blocks], dim=2)
         features = features - features.new_tensor(self._product_centre)
         parts = []
         for places, ends, kept in self._places:

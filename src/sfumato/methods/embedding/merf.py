@@ -145,16 +145,16 @@ class MeanEmbedding:
     def __call__(self, points: Tensor) -> Tensor:
         """Give the mean over the points of each class."""
         classes, each, _ = points.shape
-        return self.features_of(points.flatten(0, 1)).view(classes, each, -1).mean(1)
+        return self.of_tensor(points.flatten(0, 1)).view(classes, each, -1).mean(1)
 
-    def features_of(self, points: Tensor) -> Tensor:
+    def of_tensor(self, points: Tensor) -> Tensor:
         """Embed generated points, differentiably."""
         import torch
 
         numbers, blocks = with_nulls(self.space, points)
         parts = []
         if self.space.size:
-            parts.append(self.fourier.tensor(numbers))
+            parts.append(self.fourier.of_tensor(numbers))
         if self.space.axes:
             parts.append(blocks * (self.weight / _GRID))
         return torch.cat(parts, dim=1)

@@ -56,7 +56,7 @@ class Spectrum:
         """Give the numbers of a batch's images, the same bits wherever an image stands."""
         return self._exact(batch).astype(np.float32)
 
-    def of_points(self, pixels: Tensor) -> Tensor:
+    def of_tensor(self, pixels: Tensor) -> Tensor:
         """Give the numbers of generated images, differentiably."""
         numbers = pixels @ pixels.new_tensor(self._weights) - pixels.new_tensor(self._offset)
         return numbers.clamp(0, 1)

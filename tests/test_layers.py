@@ -1,0 +1,80 @@
+"""The layers of the house: what is below never imports what is above."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import sfumato
+
+ROOT = Path(sfumato.__file__).parent
+
+# From the ground up. A module may import its own layer and those above it in this list.
+LAYERS = [
+    {"errors", "progress", "storage", "schema"},
+    {"data"},
+    {"privacy"},
+    {"statistics"},
+    {"public"},
+    {"methods"},
+    {"classify"},
+    {"registry", "loading"},
+    {"synthesis", "datasets", "certificate"},
+    {"evaluate"},
+    {"cli"},
+    {"demo", "__init__"},
+]
+HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Give the layers that a file imports, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "sfumato":
+            names = [f"sfumato.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        for name in names:
+            if name.split(".")[0] == "sfumato":
+                yield name.split(".")[1] if "." in name else "__init__"
+
+
+def test_every_module_has_a_layer() -> None:
+    found = {layer_of(path) for path in ROOT.rglob("*.py")}
+    assert found == set(HEIGHT)
+
+
+def test_no_module_imports_from_above() -> None:
+    back = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in ROOT.rglob("*.py")
+        for name in imported(path)
+        if HEIGHT[name] > HEIGHT[layer_of(path)]
+    ]
+    assert back == []
+
+
+def test_the_core_is_imported_without_torch() -> None:
+    """Only inside functions, or where a module is about a network, may torch be imported."""
+    neural = {
+        "classify/attribution.py", "classify/learner.py", "classify/map_bank.py",
+        "classify/network.py", "evaluate/cnn.py", "statistics/hermite_tensor.py",
+        "methods/embedding/networks.py", "methods/embedding/training.py", "privacy/dpsgd.py",
+        "privacy/gradients.py", "public/whole_numbers.py",
+    }  # fmt: skip
+    at_the_top = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if (isinstance(node, ast.Import) and any(a.name == "torch" for a in node.names))
+        or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch")
+    }
+    assert at_the_top <= neural
