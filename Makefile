@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-lowest check bench clean
+.PHONY: demo test test-lowest wheel check bench clean
 
 demo: .venv/core
 	$(BIN)/python -m sfumato.demo demo
@@ -17,6 +17,16 @@ test-lowest:
 		-e . hypothesis pandas polars pytest pytest-xdist xgboost-cpu
 	OMP_NUM_THREADS=1 .venv-lowest/bin/pytest -n auto tests
 
+# A wheel as it would be published, and as someone would install it.
+wheel: .venv/dev
+	rm -rf dist build/wheel-check
+	$(BIN)/python -m build --wheel --outdir dist
+	$(BIN)/twine check --strict dist/*.whl
+	$(PYTHON) -m venv build/wheel-check
+	build/wheel-check/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd build && wheel-check/bin/python -c "import sfumato; print('sfumato', sfumato.__version__)"
+	build/wheel-check/bin/sfumato --help > /dev/null
+
 check: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -24,7 +34,8 @@ check: .venv/dev
 
 # Needs the benchmark data: SFUMATO_DATA=<folder> make bench
 bench: .venv/dev
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out benchmarks/summary.py, $(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/summary.py
 
 .venv/core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import matched
 from harness import timed, write_result
 from matched import MOST_ROWS, SEEDS, budget, record, recorded
-from sfumato.evaluate.frame import Frame
+from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.marginals import Binned, marginal_error
 from sfumato.evaluate.utility import train_on_synthetic
 from sfumato.methods.embedding.hermite_kernels import Kernels
@@ -92,7 +92,7 @@ def marginals() -> None:
             table, schema = _discretised(table_name)
             with timed() as taken:
                 made = Hp(seed=seed).fit(table, schema, budget(epsilon)).sample(seed=seed)
-            binned = Binned.of(Frame.of(table, schema), Frame.of(made, schema))
+            binned = Binned.of(CodedTable.of(table, schema), CodedTable.of(made, schema))
             errors = {
                 f"{columns}-way": marginal_error(binned, columns, MARGINALS_DRAWN).mean
                 for columns in published

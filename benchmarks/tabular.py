@@ -22,7 +22,7 @@ import sfumato as sf
 from harness import peak_memory, timed, write_result
 from sfumato.data.writing import write_synthetic
 from sfumato.evaluate import marginal_errors, train_on_synthetic
-from sfumato.evaluate.frame import Frame
+from sfumato.evaluate.coded_table import CodedTable
 from tables import HARDER, Table, prepare
 
 SEEDS = 3
@@ -65,7 +65,7 @@ def adult() -> None:
             utility = train_on_synthetic(
                 synthetic, table.test, None, table.schema, table.target, "six", jobs=2
             )
-            frames = [Frame.of(rows, table.schema) for rows in (table.train, synthetic)]
+            frames = [CodedTable.of(rows, table.schema) for rows in (table.train, synthetic)]
             errors = marginal_errors(*frames)
             runs.append(
                 {"auc": utility.mean["synthetic"]["roc_auc"], "seconds": taken["seconds"]}

@@ -8,9 +8,9 @@ from scipy.stats import contingency
 from evaluate.models import TABLE, table
 from sfumato.errors import SfumatoError
 from sfumato.evaluate.association import association_matrix, correlation_ratios, cramers_v
+from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.coverage import category_coverage, coverage, range_coverage
 from sfumato.evaluate.discriminator import discriminator_auc
-from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.marginals import Binned, marginal_error, marginal_errors
 from sfumato.evaluate.neighbours import neighbours
 from sfumato.evaluate.queries import counting_queries
@@ -20,15 +20,15 @@ TWO = Schema(columns={"a": Boolean(), "b": Boolean()})
 
 
 @pytest.fixture
-def real() -> Frame:
-    return Frame.of(table(800), TABLE)
+def real() -> CodedTable:
+    return CodedTable.of(table(800), TABLE)
 
 
 def test_total_variation_agrees_with_a_case_worked_out_by_hand() -> None:
-    first = Frame.of(
+    first = CodedTable.of(
         pa.table({"a": [True, True, False, False], "b": [True, True, False, False]}), TWO
     )
-    second = Frame.of(
+    second = CodedTable.of(
         pa.table({"a": [True, True, True, False], "b": [True, False, True, False]}), TWO
     )
     binned = Binned.of(first, second)
@@ -37,8 +37,8 @@ def test_total_variation_agrees_with_a_case_worked_out_by_hand() -> None:
     assert binned.error([0, 1]) == pytest.approx(1 / 4)
 
 
-def test_marginal_errors_agree_with_a_count_by_dictionary(real: Frame) -> None:
-    synthetic = Frame.of(table(500, 1), TABLE)
+def test_marginal_errors_agree_with_a_count_by_dictionary(real: CodedTable) -> None:
+    synthetic = CodedTable.of(table(500, 1), TABLE)
     binned = Binned.of(real, synthetic)
     for columns in ([0], [0, 2], [1, 3, 4], [0, 1, 2, 4]):
         shares: dict[tuple[int, ...], float] = {}
@@ -49,22 +49,22 @@ def test_marginal_errors_agree_with_a_count_by_dictionary(real: Frame) -> None:
 
 
 def test_large_tables_are_counted_without_laying_out_every_cell(
-    real: Frame, monkeypatch: pytest.MonkeyPatch
+    real: CodedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    binned = Binned.of(real, Frame.of(table(500, 1), TABLE))
+    binned = Binned.of(real, CodedTable.of(table(500, 1), TABLE))
     plain = binned.error([0, 1, 2])
     monkeypatch.setattr("sfumato.evaluate.marginals._LARGEST_TABLE", 10)
     assert binned.error([0, 1, 2]) == pytest.approx(plain)
 
 
-def test_identical_tables_have_no_error(real: Frame) -> None:
+def test_identical_tables_have_no_error(real: CodedTable) -> None:
     for k, error in marginal_errors(real, real).items():
         assert (error.mean, error.largest) == (0.0, 0.0), k
     assert counting_queries(real, real).largest == 0.0
     assert set(coverage(real, real).values()) == {1.0}
 
 
-def test_shuffled_columns_keep_single_marginals_and_lose_associations(real: Frame) -> None:
+def test_shuffled_columns_keep_single_marginals_and_lose_associations(real: CodedTable) -> None:
     shuffled = real.shuffled(0)
     errors = marginal_errors(real, shuffled)
     assert errors[1].mean == 0.0
@@ -73,7 +73,7 @@ def test_shuffled_columns_keep_single_marginals_and_lose_associations(real: Fram
     assert np.abs(left).max() < 0.15
 
 
-def test_sets_of_columns_are_drawn_without_repetition(real: Frame) -> None:
+def test_sets_of_columns_are_drawn_without_repetition(real: CodedTable) -> None:
     binned = Binned.of(real, real.shuffled(0))
     drawn = marginal_error(binned, 3, most=4)
     assert (drawn.counted, drawn.of) == (4, 10)
@@ -83,8 +83,8 @@ def test_sets_of_columns_are_drawn_without_repetition(real: Frame) -> None:
 
 def test_a_value_that_most_rows_share_gets_a_bin_of_its_own() -> None:
     schema = Schema(columns={"n": Numeric(low=0, high=10)})
-    zeros = Frame.of(pa.table({"n": [0.0] * 90 + [5.0] * 10}), schema)
-    ones = Frame.of(pa.table({"n": [0.1] * 90 + [5.0] * 10}), schema)
+    zeros = CodedTable.of(pa.table({"n": [0.0] * 90 + [5.0] * 10}), schema)
+    ones = CodedTable.of(pa.table({"n": [0.1] * 90 + [5.0] * 10}), schema)
     assert Binned.of(zeros, ones).error([0]) == pytest.approx(0.9)
 
 
@@ -103,7 +103,7 @@ def test_the_correlation_ratio_agrees_with_a_case_worked_out_by_hand() -> None:
     assert correlation_ratios(np.array([0, 0, 1, 1]), values) == pytest.approx([np.sqrt(0.9)])
 
 
-def test_correlations_agree_with_numpy_over_complete_pairs(real: Frame) -> None:
+def test_correlations_agree_with_numpy_over_complete_pairs(real: CodedTable) -> None:
     matrix = association_matrix(real)
     both = np.isfinite(real.numbers).all(axis=1)
     assert matrix[0, 1] == pytest.approx(np.corrcoef(real.numbers[both].T)[0, 1], abs=1e-6)
@@ -113,7 +113,7 @@ def test_correlations_agree_with_numpy_over_complete_pairs(real: Frame) -> None:
 
 def test_a_constant_column_is_associated_with_nothing() -> None:
     schema = Schema(columns={"n": Numeric(low=0, high=1), "c": Categorical(values=("x", "y"))})
-    frame = Frame.of(pa.table({"n": [0.3, 0.3, 0.3], "c": ["x", "y", "x"]}), schema)
+    frame = CodedTable.of(pa.table({"n": [0.3, 0.3, 0.3], "c": ["x", "y", "x"]}), schema)
     assert association_matrix(frame).tolist() == [[1, 0], [0, 1]]
 
 
@@ -128,20 +128,20 @@ def test_coverage_of_ranges_and_categories() -> None:
 
 def test_a_counting_query_counts() -> None:
     schema = Schema(columns={"n": Numeric(low=0, high=1)})
-    low = Frame.of(pa.table({"n": [0.0, 0.0]}), schema)
-    high = Frame.of(pa.table({"n": [1.0, 1.0]}), schema)
+    low = CodedTable.of(pa.table({"n": [0.0, 0.0]}), schema)
+    high = CodedTable.of(pa.table({"n": [1.0, 1.0]}), schema)
     assert counting_queries(low, high, 10).mean == 1.0
 
 
-def test_the_discriminator_tells_different_tables_apart_only(real: Frame) -> None:
-    same = discriminator_auc(real, Frame.of(table(800, 1), TABLE))
+def test_the_discriminator_tells_different_tables_apart_only(real: CodedTable) -> None:
+    same = discriminator_auc(real, CodedTable.of(table(800, 1), TABLE))
     assert max(same.values()) < 0.6
     older = pa.table({**{n: table(800)[n] for n in TABLE.columns}, "age": [80] * 800})
-    assert min(discriminator_auc(real, Frame.of(older, TABLE)).values()) > 0.95
+    assert min(discriminator_auc(real, CodedTable.of(older, TABLE)).values()) > 0.95
     assert discriminator_auc(real, real.take(np.arange(2))) == {}
 
 
-def test_copies_are_found_and_fresh_rows_are_none(real: Frame) -> None:
+def test_copies_are_found_and_fresh_rows_are_none(real: CodedTable) -> None:
     held, train = real.split(0.5, 0)
     found = neighbours(train, train, held)
     assert found.synthetic.copies == 1.0
@@ -150,7 +150,7 @@ def test_copies_are_found_and_fresh_rows_are_none(real: Frame) -> None:
     assert found.held_out.median > 0.05
 
 
-def test_distances_agree_with_a_plain_search(real: Frame) -> None:
+def test_distances_agree_with_a_plain_search(real: CodedTable) -> None:
     from sfumato.evaluate.encoding import Encoding
 
     held, train = real.split(0.5, 0)
@@ -168,9 +168,9 @@ def test_a_frame_reads_dates_and_missing_values_and_refuses_what_is_absent() -> 
     schema = Schema(
         columns={"d": Datetime.model_validate({"low": date(2020, 1, 1), "high": date(2020, 1, 11)})}
     )
-    frame = Frame.of(pa.table({"d": [date(2020, 1, 1), date(2020, 1, 6)]}), schema)
+    frame = CodedTable.of(pa.table({"d": [date(2020, 1, 1), date(2020, 1, 6)]}), schema)
     assert frame.number("d").tolist() == [0.0, 0.5]
     with pytest.raises(SfumatoError, match=r"real data.*no column 'd'"):
-        Frame.of(pa.table({"x": [1]}), schema, "real data")
+        CodedTable.of(pa.table({"x": [1]}), schema, "real data")
     with pytest.raises(SfumatoError, match="synthetic data have no rows"):
-        Frame.of(pa.table({"d": pa.array([], pa.date32())}), schema, "synthetic data")
+        CodedTable.of(pa.table({"d": pa.array([], pa.date32())}), schema, "synthetic data")

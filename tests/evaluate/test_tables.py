@@ -11,8 +11,8 @@ import pytest
 from evaluate.models import TABLE, table
 from sfumato.errors import SfumatoError
 from sfumato.evaluate import evaluate, evaluate_table
+from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.evaluation import Headline
-from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.histograms import MOST_BARS, histogram
 from sfumato.schema import Categorical, Numeric, Schema
 
@@ -120,13 +120,13 @@ def test_a_headline_lies_between_worst_and_best() -> None:
 def test_bars_of_numbers_cover_the_middle_and_take_the_rest_in() -> None:
     schema = Schema(columns={"n": Numeric(low=0, high=1000, integer=True, nullable=True)})
     values = [*range(100), 900, None]
-    bars = histogram(0, {"synthetic": Frame.of(pa.table({"n": values}), schema)})
+    bars = histogram(0, {"synthetic": CodedTable.of(pa.table({"n": values}), schema)})
     assert bars.ordered
     assert bars.labels[-1] == "(missing)"
     assert bars.labels[0].startswith("up to")
     assert bars.labels[-2].endswith("or more")
     assert sum(bars.shares["synthetic"]) == pytest.approx(1, abs=1e-4)
-    few = histogram(0, {"synthetic": Frame.of(pa.table({"n": [3, 4, 4, 5]}), schema)})
+    few = histogram(0, {"synthetic": CodedTable.of(pa.table({"n": [3, 4, 4, 5]}), schema)})
     assert few.labels == ("3", "4", "5")
     assert few.shares["synthetic"] == (0.25, 0.5, 0.25)
 
@@ -134,7 +134,9 @@ def test_bars_of_numbers_cover_the_middle_and_take_the_rest_in() -> None:
 def test_rare_categories_share_a_bar() -> None:
     schema = Schema(columns={"c": Categorical(values=tuple(range(40)))})
     rows = pa.table({"c": [i for i in range(40) for _ in range(40 - i)]})
-    bars = histogram(0, {"real": Frame.of(rows, schema), "synthetic": Frame.of(rows, schema)})
+    bars = histogram(
+        0, {"real": CodedTable.of(rows, schema), "synthetic": CodedTable.of(rows, schema)}
+    )
     assert len(bars.labels) == MOST_BARS
     assert bars.labels[-1] == "(29 more)"
     assert sum(bars.shares["real"]) == pytest.approx(1, abs=1e-4)

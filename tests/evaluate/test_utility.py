@@ -9,8 +9,8 @@ from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from evaluate.models import TABLE, table
 from sfumato.errors import SfumatoError
 from sfumato.evaluate.classifiers import classifiers, has_xgboost
+from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.encoding import MOST_CATEGORIES, Encoding
-from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.scores import classification_scores, regression_scores
 from sfumato.evaluate.utility import fit_and_predict, train_on_synthetic
 from sfumato.schema import Categorical, Numeric, Schema
@@ -65,7 +65,7 @@ def test_shuffled_columns_predict_no_better_than_chance() -> None:
         rows.filter(pa.compute.not_equal(rows["ill"], "rarely"))
         for rows in (table(800), table(600, 1))
     )
-    train = Frame.of(known, TABLE)
+    train = CodedTable.of(known, TABLE)
     found = train_on_synthetic(train.shuffled(0), fresh, train, TABLE, "ill")
     assert found.mean["real"]["roc_auc"] > 0.75
     assert abs(found.mean["synthetic"]["roc_auc"] - 0.5) < 0.15
@@ -160,7 +160,9 @@ def test_encoding_standardises_marks_missing_numbers_and_caps_categories() -> No
     schema = Schema(
         columns={"n": Numeric(low=0, high=4, nullable=True), "c": Categorical(values=many)}
     )
-    frame = Frame.of(pa.table({"n": [0.0, 4.0, None, 2.0], "c": ["v0", "v1", "v1", "v2"]}), schema)
+    frame = CodedTable.of(
+        pa.table({"n": [0.0, 4.0, None, 2.0], "c": ["v0", "v1", "v1", "v2"]}), schema
+    )
     vectors = Encoding(frame)(frame)
     assert vectors.shape == (4, 2 + MOST_CATEGORIES)
     assert vectors[:, 0].mean() == pytest.approx(0, abs=1e-6)

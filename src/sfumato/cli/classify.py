@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.cli.ledger import Delta, LedgerFile, Neighbours, Unit, open_ledger
+from sfumato.cli.ledger import Delta, LedgerFile, RelationOption, Unit, open_ledger
 from sfumato.cli.synthesis import (
     Dataset,
     Epsilon,
@@ -47,7 +47,7 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
     delta: Delta = 1e-6,
     target: Target = None,
-    relation: Neighbours = Relation.ADD_REMOVE,
+    relation: RelationOption = Relation.ADD_REMOVE,
     rows_per_unit: Unit = 1,
     seed: Seed = 0,
     dataset: Dataset = None,

@@ -17,7 +17,7 @@ LedgerFile = Annotated[
     typer.Option("--ledger", help="The ledger file; by default SFUMATO_LEDGER or the user's own."),
 ]
 Delta = Annotated[float, typer.Option("--delta", help="What is added to each probability.")]
-Neighbours = Annotated[
+RelationOption = Annotated[
     Relation, typer.Option("--relation", help="Which data sets count as neighbours.")
 ]
 Unit = Annotated[
@@ -93,7 +93,7 @@ def limit(
     dataset: Annotated[str, typer.Argument(help="The data set's name in the ledger.")],
     epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="The most over all runs.")],
     delta: Delta = 1e-6,
-    relation: Neighbours = Relation.ADD_REMOVE,
+    relation: RelationOption = Relation.ADD_REMOVE,
     rows_per_unit: Unit = 1,
     unit: Annotated[
         str, typer.Option("--unit", help="The column that names the unit of privacy, or row.")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.cli.ledger import Delta, LedgerFile, Neighbours, Unit, open_ledger
+from sfumato.cli.ledger import Delta, LedgerFile, RelationOption, Unit, open_ledger
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Budget, Relation
 
@@ -56,7 +56,7 @@ def plan(
     delta: Delta = 1e-6,
     target: Target = None,
     method: MethodName = None,
-    relation: Neighbours = Relation.ADD_REMOVE,
+    relation: RelationOption = Relation.ADD_REMOVE,
     rows_per_unit: Unit = 1,
     settings: Settings = None,
 ) -> None:
@@ -96,7 +96,7 @@ def synth(
     delta: Delta = 1e-6,
     target: Target = None,
     method: MethodName = None,
-    relation: Neighbours = Relation.ADD_REMOVE,
+    relation: RelationOption = Relation.ADD_REMOVE,
     rows_per_unit: Unit = 1,
     rows: Rows = None,
     seed: Seed = 0,
@@ -142,7 +142,7 @@ def fit(
     delta: Delta = 1e-6,
     target: Target = None,
     method: MethodName = None,
-    relation: Neighbours = Relation.ADD_REMOVE,
+    relation: RelationOption = Relation.ADD_REMOVE,
     rows_per_unit: Unit = 1,
     seed: Seed = 0,
     dataset: Dataset = None,

@@ -56,7 +56,7 @@ class StreamedRows:
         place: str,
         images: Images,
     ) -> None:
-        self._opened, self._header, self._labels, self._place = opened, header, labels, place
+        self._opened, self._header, self._labels = opened, header, labels
         with opened() as stream:
             shape, dtype = header(stream)
         _check_shape(place, shape[1:], dtype, images)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.evaluate.frame import Frame
+from sfumato.evaluate.coded_table import CodedTable
 
 
-def association_matrix(frame: Frame) -> NDArray[np.float64]:
+def association_matrix(frame: CodedTable) -> NDArray[np.float64]:
     """Give the matrix of pairwise associations, ones on its diagonal.
 
     Two numbers: Pearson's correlation, in [-1, 1]. Two categories: Cramér's V (1946). A category

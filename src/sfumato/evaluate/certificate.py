@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.evaluate.belief import Belief, belief_bounds, strength
+from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.evaluation import plain
-from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.grids import as_text, sample_grid
 from sfumato.evaluate.histograms import Histogram, histogram
 from sfumato.evaluate.noise import ClassNoise, class_noise
@@ -93,7 +93,7 @@ class _Look:
 
 def _look_of_table(model: Model, seed: int) -> _Look:
     count = min(max(model.rows, 1), SAMPLED_ROWS)
-    frame = Frame.of(model.sample(count, seed=seed), model.schema, "sampled rows")
+    frame = CodedTable.of(model.sample(count, seed=seed), model.schema, "sampled rows")
     target = getattr(model.method, "target", None)
     classes: list[ClassNoise] = []
     weak: list[str] = []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.evaluate.frame import Frame
+from sfumato.evaluate.coded_table import CodedTable
 
 
-def coverage(real: Frame, synthetic: Frame) -> dict[str, float]:
+def coverage(real: CodedTable, synthetic: CodedTable) -> dict[str, float]:
     """Give each column's coverage: range for numbers, categories otherwise."""
     covered = {}
     for index, (name, cells) in enumerate(zip(real.names, real.codec.columns, strict=True)):

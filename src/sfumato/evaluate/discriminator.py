@@ -6,13 +6,13 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from sfumato.evaluate.classifiers import classifiers
+from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.encoding import Encoding
-from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.utility import fit_and_predict
 
 
 def discriminator_auc(
-    real: Frame, synthetic: Frame, most_rows: int | None = 10_000, seed: int = 0
+    real: CodedTable, synthetic: CodedTable, most_rows: int | None = 10_000, seed: int = 0
 ) -> dict[str, float]:
     """Give each discriminator's ROC-AUC on rows that it was not trained on.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.evaluate.frame import Frame
+from sfumato.evaluate.coded_table import CodedTable
 
 MOST_CATEGORIES = 50
 """A category with more cells keeps its most frequent ones; the rest share one indicator."""
@@ -18,7 +18,7 @@ class Encoding:
     become one indicator per cell of the schema (a two-valued one needs only one).
     """
 
-    def __init__(self, frame: Frame, leave_out: str | None = None) -> None:
+    def __init__(self, frame: CodedTable, leave_out: str | None = None) -> None:
         self._left_out = None if leave_out is None else frame.codec.index(leave_out)
         with np.errstate(all="ignore"):
             present = np.isfinite(frame.numbers)
@@ -34,7 +34,7 @@ class Encoding:
             for index in frame.categorical
         }
 
-    def __call__(self, frame: Frame) -> NDArray[np.float32]:
+    def __call__(self, frame: CodedTable) -> NDArray[np.float32]:
         """Give one vector per row."""
         blocks = []
         missing = ~np.isfinite(frame.numbers)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.codes import MISSING, ColumnCode
-from sfumato.evaluate.frame import Frame, written
+from sfumato.evaluate.coded_table import CodedTable, written
 
 MOST_BARS = 12
 NUMBER_BARS = 24
@@ -29,7 +29,7 @@ class Histogram:
     shares: dict[str, tuple[float, ...]]
 
 
-def histogram(index: int, frames: dict[str, Frame]) -> Histogram:
+def histogram(index: int, frames: dict[str, CodedTable]) -> Histogram:
     """Draw up one column of several tables on common bars, laid out by the first table."""
     first = next(iter(frames.values()))
     cells = first.codec.columns[index]
@@ -38,7 +38,9 @@ def histogram(index: int, frames: dict[str, Frame]) -> Histogram:
     return _numbers(first.names[index], frames)
 
 
-def _categories(name: str, index: int, cells: ColumnCode, frames: dict[str, Frame]) -> Histogram:
+def _categories(
+    name: str, index: int, cells: ColumnCode, frames: dict[str, CodedTable]
+) -> Histogram:
     """Show the most frequent categories and join the others in one bar."""
     names = cells.names
     counts = {key: _shares(f.codes[:, index], cells.size) for key, f in frames.items()}
@@ -57,7 +59,7 @@ def _categories(name: str, index: int, cells: ColumnCode, frames: dict[str, Fram
     return Histogram(column=name, ordered=False, labels=tuple(labels), shares=_rounded(counts))
 
 
-def _numbers(name: str, frames: dict[str, Frame]) -> Histogram:
+def _numbers(name: str, frames: dict[str, CodedTable]) -> Histogram:
     """Lay even bars over the middle 98% of the first table; the end bars take what lies beyond."""
     first = next(iter(frames.values()))
     cells = first.codec.columns[first.codec.index(name)]

@@ -15,7 +15,7 @@ from sfumato.schema import Images, canonical_text
 
 
 @dataclass(frozen=True)
-class ImageSet:
+class NumberedImages:
     """Images (n, height, width, channels) of uint8 and their class numbers, if they have any."""
 
     x: NDArray[np.uint8]
@@ -24,17 +24,17 @@ class ImageSet:
     def __len__(self) -> int:
         return len(self.x)
 
-    def take(self, rows: NDArray[Any]) -> ImageSet:
+    def take(self, rows: NDArray[Any]) -> NumberedImages:
         """Give the images that an index selects."""
-        return ImageSet(self.x[rows], None if self.y is None else self.y[rows])
+        return NumberedImages(self.x[rows], None if self.y is None else self.y[rows])
 
-    def at_most(self, count: int | None, seed: int) -> ImageSet:
+    def at_most(self, count: int | None, seed: int) -> NumberedImages:
         """Give a seeded sample."""
         if count is None or len(self) <= count:
             return self
         return self.take(np.random.default_rng(seed).choice(len(self), count, replace=False))
 
-    def split(self, share: float, seed: int) -> tuple[ImageSet, ImageSet]:
+    def split(self, share: float, seed: int) -> tuple[NumberedImages, NumberedImages]:
         """Split at random into a part of this share and the rest."""
         order = np.random.default_rng(seed).permutation(len(self))
         cut = min(max(round(share * len(self)), 1), len(self) - 1)
@@ -56,12 +56,12 @@ def read_images(data: Any, images: Images) -> tuple[NDArray[np.uint8], Labels | 
 
 def image_sets(
     *given: tuple[str, NDArray[np.uint8] | None, Labels | None],
-) -> tuple[list[str], list[ImageSet | None]]:
+) -> tuple[list[str], list[NumberedImages | None]]:
     """Check the arrays and number the classes of all sets alike."""
     texts = {what: [canonical_text(label) for label in y] for what, _, y in given if y is not None}
     names = sorted({text for each in texts.values() for text in each}, key=_natural)
     numbers = {name: number for number, name in enumerate(names)}
-    sets: list[ImageSet | None] = []
+    sets: list[NumberedImages | None] = []
     shape: tuple[int, ...] | None = None
     for what, x, _ in given:
         if x is None:
@@ -79,7 +79,7 @@ def image_sets(
         if what in texts and len(texts[what]) != len(x):
             raise SfumatoError(f"there are {len(x)} {what} images but {len(texts[what])} labels")
         y = np.array([numbers[t] for t in texts[what]], np.int64) if what in texts else None
-        sets.append(ImageSet(x, y))
+        sets.append(NumberedImages(x, y))
     return names, sets
 
 

@@ -16,15 +16,15 @@ from sfumato.evaluate.evaluation import Headline, ImageEvaluation
 from sfumato.evaluate.frechet import Extractor, frechet_distance, trained_extractor, unit_pixels
 from sfumato.evaluate.grids import as_text, sample_grid
 from sfumato.evaluate.histograms import Histogram
-from sfumato.evaluate.image_sets import ImageSet, image_sets
+from sfumato.evaluate.image_sets import NumberedImages, image_sets
 from sfumato.evaluate.modes import different_bins, precision_recall
-from sfumato.evaluate.utility import Examples, Utility, train_and_score
+from sfumato.evaluate.summary import weak_classes
+from sfumato.evaluate.utility import LabelledRows, Utility, train_and_score
 from sfumato.progress import Progress, silent
 
 FAST_IMAGES = 5_000
 HELD_OUT = 0.2
 NDB_BINS = 50
-WEAK_CLASS = 0.5
 WEAK_MODES = 0.9
 NDB_WEAK = 0.5
 
@@ -80,7 +80,16 @@ def evaluate_images(
     return ImageEvaluation(
         rows={"real": len(real), "synthetic": len(made), "test": len(held)},
         headlines=tuple(line for line in headlines if math.isfinite(line.value)),
-        weaknesses=(*_weak_classes(train, made, names), *_weak_modes(found, fresh, ndb)),
+        weaknesses=(
+            *(
+                sentence
+                for bars in _class_histogram(train, made, names)
+                for sentence in weak_classes(
+                    bars.labels, bars.shares["real"], bars.shares["synthetic"]
+                )
+            ),
+            *_weak_modes(found, fresh, ndb),
+        ),
         notes=_notes(full, utility),
         full=full,
         seed=seed,
@@ -99,9 +108,9 @@ def evaluate_images(
 
 
 def _utility(
-    train: ImageSet,
-    made: ImageSet,
-    held: ImageSet,
+    train: NumberedImages,
+    made: NumberedImages,
+    held: NumberedImages,
     names: list[str],
     full: bool,
     seed: int,
@@ -110,10 +119,10 @@ def _utility(
     """Train on synthetic and on real images, test on held-out real ones."""
     if train.y is None or made.y is None or held.y is None:
         return None
-    test = Examples(unit_pixels(held.x), held.y)
+    test = LabelledRows(unit_pixels(held.x), held.y)
     tasks = {
-        "synthetic": (Examples(unit_pixels(made.x), made.y), test),
-        "real": (Examples(unit_pixels(train.x), train.y), test),
+        "synthetic": (LabelledRows(unit_pixels(made.x), made.y), test),
+        "real": (LabelledRows(unit_pixels(train.x), train.y), test),
     }
     shape = (train.x.shape[1], train.x.shape[2], train.x.shape[3])
     scored = train_and_score(
@@ -183,7 +192,9 @@ def _mode_headlines(found: dict[str, float], fresh: dict[str, float]) -> list[He
     ]
 
 
-def _class_histogram(train: ImageSet, made: ImageSet, names: list[str]) -> tuple[Histogram, ...]:
+def _class_histogram(
+    train: NumberedImages, made: NumberedImages, names: list[str]
+) -> tuple[Histogram, ...]:
     if train.y is None or made.y is None:
         return ()
     shares = {
@@ -191,20 +202,6 @@ def _class_histogram(train: ImageSet, made: ImageSet, names: list[str]) -> tuple
         for key, y in (("real", train.y), ("synthetic", made.y))
     }
     return (Histogram(column="class", ordered=False, labels=tuple(names), shares=shares),)
-
-
-def _weak_classes(train: ImageSet, made: ImageSet, names: list[str]) -> tuple[str, ...]:
-    weak = []
-    for bars in _class_histogram(train, made, names):
-        for name, wanted, found in zip(
-            bars.labels, bars.shares["real"], bars.shares["synthetic"], strict=True
-        ):
-            if wanted and not WEAK_CLASS < found / wanted < 1 / WEAK_CLASS:
-                weak.append(
-                    f"The class {name} makes up {wanted:.2%} of the real images "
-                    f"and {found:.2%} of the synthetic ones."
-                )
-    return tuple(weak)
 
 
 def _weak_modes(

@@ -14,7 +14,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.evaluate.frame import Frame
+from sfumato.evaluate.coded_table import CodedTable
 
 BINS = 20
 _LARGEST_TABLE = 1 << 22
@@ -29,7 +29,7 @@ class Binned:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, real: Frame, synthetic: Frame, bins: int = BINS) -> Binned:
+    def of(cls, real: CodedTable, synthetic: CodedTable, bins: int = BINS) -> Binned:
         """Bin numbers at quantiles of the real rows; missing values get a bin of their own.
 
         Equal quantiles fall together, so that a value that many rows share makes one bin.
@@ -109,7 +109,11 @@ def marginal_error(
 
 
 def marginal_errors(
-    real: Frame, synthetic: Frame, most: int = 200, most_pairs: int | None = None, seed: int = 0
+    real: CodedTable,
+    synthetic: CodedTable,
+    most: int = 200,
+    most_pairs: int | None = None,
+    seed: int = 0,
 ) -> dict[int, MarginalError]:
     """Give the errors of 1- to 4-way marginals: all columns, all pairs, `most` of the others."""
     binned = Binned.of(real, synthetic)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin_min
 
+from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.encoding import Encoding
-from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.threads import one_thread
 
 
@@ -36,7 +36,11 @@ class Neighbours:
 
 
 def neighbours(
-    train: Frame, synthetic: Frame, held_out: Frame, most_rows: int = 2_000, seed: int = 0
+    train: CodedTable,
+    synthetic: CodedTable,
+    held_out: CodedTable,
+    most_rows: int = 2_000,
+    seed: int = 0,
 ) -> Neighbours:
     """Measure distances on standardised numbers and indicators of categories."""
     encoding = Encoding(train)
@@ -48,7 +52,7 @@ def neighbours(
 
 
 def _closeness(
-    frame: Frame, encoding: Encoding, known: NDArray[np.float32], rows: set[bytes]
+    frame: CodedTable, encoding: Encoding, known: NDArray[np.float32], rows: set[bytes]
 ) -> Closeness:
     with one_thread():
         _, distances = pairwise_distances_argmin_min(encoding(frame), known)
@@ -60,7 +64,7 @@ def _closeness(
     )
 
 
-def _keys(frame: Frame) -> list[bytes]:
+def _keys(frame: CodedTable) -> list[bytes]:
     """Give each row as bytes that are equal only for equal rows."""
     categories = np.ascontiguousarray(frame.codes[:, list(frame.categorical)])
     # Numbers lie in [0, 1], so -1 can stand for a missing one.

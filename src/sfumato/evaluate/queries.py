@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.evaluate.frame import Frame
+from sfumato.evaluate.coded_table import CodedTable
 
 MOST_COLUMNS = 3
 SANITY = 0.01
@@ -25,7 +25,7 @@ class QueryErrors:
 
 
 def counting_queries(
-    real: Frame, synthetic: Frame, queries: int = 500, seed: int = 0
+    real: CodedTable, synthetic: CodedTable, queries: int = 500, seed: int = 0
 ) -> QueryErrors:
     """Ask both tables the same random questions about one to three columns.
 
@@ -43,7 +43,7 @@ def counting_queries(
     )
 
 
-def _ask(real: Frame, synthetic: Frame, rng: np.random.Generator) -> tuple[float, float]:
+def _ask(real: CodedTable, synthetic: CodedTable, rng: np.random.Generator) -> tuple[float, float]:
     width = len(real.names)
     columns = rng.choice(width, rng.integers(1, min(MOST_COLUMNS, width) + 1), replace=False)
     chosen = [np.ones(len(frame), bool) for frame in (real, synthetic)]
@@ -54,7 +54,7 @@ def _ask(real: Frame, synthetic: Frame, rng: np.random.Generator) -> tuple[float
 
 
 def _matches(
-    real: Frame, synthetic: Frame, column: int, rng: np.random.Generator
+    real: CodedTable, synthetic: CodedTable, column: int, rng: np.random.Generator
 ) -> list[NDArray[np.bool_]]:
     cells = real.codec.columns[column]
     if cells.is_category:

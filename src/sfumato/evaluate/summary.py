@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 import numpy as np
 
+from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.evaluation import (
     Associations,
     ColumnComparison,
     Headline,
     MarginalComparison,
 )
-from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.utility import Figures, Utility
 
 MOST_LISTED = 5
@@ -96,8 +96,8 @@ def discriminator_headline(areas: Figures) -> Headline:
 def weaknesses(
     columns: tuple[ColumnComparison, ...],
     associations: Associations,
-    real: Frame,
-    synthetic: Frame,
+    real: CodedTable,
+    synthetic: CodedTable,
     target: str | None,
 ) -> tuple[str, ...]:
     """Say in sentences where the synthetic rows should not be relied on."""
@@ -109,7 +109,7 @@ def weaknesses(
     )
 
 
-def _weak_classes(real: Frame, synthetic: Frame, target: str | None) -> Iterator[str]:
+def _weak_classes(real: CodedTable, synthetic: CodedTable, target: str | None) -> Iterator[str]:
     if target is None:
         return
     index = real.codec.index(target)
@@ -120,11 +120,22 @@ def _weak_classes(real: Frame, synthetic: Frame, target: str | None) -> Iterator
         np.bincount(frame.codes[:, index], minlength=cells.size) / len(frame)
         for frame in (real, synthetic)
     ]
-    for name, wanted, found in zip(cells.names, *shares, strict=True):
-        if wanted and not WEAK_CLASS < found / wanted < 1 / WEAK_CLASS:
+    yield from weak_classes(cells.names, shares[0], shares[1], f" of {target}", "rows")
+
+
+def weak_classes(
+    names: Iterable[str],
+    wanted: Iterable[float],
+    found: Iterable[float],
+    of: str = "",
+    what: str = "images",
+) -> Iterator[str]:
+    """Name the classes that are far more or less frequent than in the real data."""
+    for name, real, made in zip(names, wanted, found, strict=True):
+        if real and not WEAK_CLASS < made / real < 1 / WEAK_CLASS:
             yield (
-                f"The class {name} of {target} makes up {wanted:.2%} of the real rows "
-                f"and {found:.2%} of the synthetic ones."
+                f"The class {name}{of} makes up {real:.2%} of the real {what} "
+                f"and {made:.2%} of the synthetic ones."
             )
 
 
@@ -137,7 +148,7 @@ def _weak_columns(columns: tuple[ColumnComparison, ...]) -> Iterator[str]:
 
 
 def _weak_coverage(
-    columns: tuple[ColumnComparison, ...], real: Frame, synthetic: Frame
+    columns: tuple[ColumnComparison, ...], real: CodedTable, synthetic: CodedTable
 ) -> Iterator[str]:
     for index, column in enumerate(columns):
         cells = real.codec.columns[index]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.evaluate.association import association_matrix
+from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.coverage import coverage
 from sfumato.evaluate.discriminator import discriminator_auc
 from sfumato.evaluate.evaluation import (
@@ -17,7 +18,6 @@ from sfumato.evaluate.evaluation import (
     MarginalComparison,
     TableEvaluation,
 )
-from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.histograms import histogram
 from sfumato.evaluate.marginals import Binned, marginal_errors
 from sfumato.evaluate.neighbours import neighbours
@@ -66,12 +66,12 @@ def evaluate_table(
     """
     progress("reading", None)
     most = None if full else FAST_ROWS
-    known = Frame.of(real, schema, "real data").at_most(most, seed)
-    made = Frame.of(synthetic, schema, "synthetic data").at_most(most, seed)
+    known = CodedTable.of(real, schema, "real data").at_most(most, seed)
+    made = CodedTable.of(synthetic, schema, "synthetic data").at_most(most, seed)
     if test is None:
         held, train = known.split(HELD_OUT, seed)
     else:
-        held, train = Frame.of(test, schema, "test data").at_most(most, seed), known
+        held, train = CodedTable.of(test, schema, "test data").at_most(most, seed), known
     if target is not None:
         known.codec.index(target)  # an unknown target is refused before any work is done
 
@@ -124,7 +124,7 @@ def evaluate_table(
     )
 
 
-def _columns(real: Frame, synthetic: Frame) -> tuple[ColumnComparison, ...]:
+def _columns(real: CodedTable, synthetic: CodedTable) -> tuple[ColumnComparison, ...]:
     binned = Binned.of(real, synthetic)
     covered = coverage(real, synthetic)
     return tuple(
@@ -140,7 +140,12 @@ def _columns(real: Frame, synthetic: Frame) -> tuple[ColumnComparison, ...]:
 
 
 def _marginals(
-    real: Frame, synthetic: Frame, held: Frame, train: Frame, most_pairs: int | None, seed: int
+    real: CodedTable,
+    synthetic: CodedTable,
+    held: CodedTable,
+    train: CodedTable,
+    most_pairs: int | None,
+    seed: int,
 ) -> dict[int, MarginalComparison]:
     found, fresh, independent = (
         marginal_errors(first, second, most_pairs=most_pairs, seed=seed)
@@ -152,7 +157,7 @@ def _marginals(
     }
 
 
-def _associations(real: Frame, synthetic: Frame, seed: int) -> Associations:
+def _associations(real: CodedTable, synthetic: CodedTable, seed: int) -> Associations:
     wanted, found, shuffled = (
         np.round(association_matrix(frame), 6) for frame in (real, synthetic, real.shuffled(seed))
     )

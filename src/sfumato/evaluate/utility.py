@@ -21,8 +21,8 @@ from sfumato.evaluate.classifiers import (
     has_xgboost,
     regressors,
 )
+from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.encoding import Encoding
-from sfumato.evaluate.frame import Frame
 from sfumato.evaluate.scores import classification_scores, regression_scores
 from sfumato.evaluate.threads import one_thread
 from sfumato.progress import Progress, silent
@@ -54,7 +54,7 @@ class Utility:
 
 
 @dataclass(frozen=True)
-class Examples:
+class LabelledRows:
     """Vectors and what is to be predicted of each."""
 
     x: NDArray[np.float32]
@@ -113,12 +113,12 @@ def train_on_synthetic(
     else:
         task, names, positive_class, learners = "regression", [], None, regressors(seed)
 
-    tasks: dict[str, tuple[Examples, Examples]] = {}
+    tasks: dict[str, tuple[LabelledRows, LabelledRows]] = {}
     for side in [name for name in ("synthetic", "real") if name in frames]:
         encoding = Encoding(frames[side], leave_out=target)
         tasks[side] = (
-            Examples(encoding(frames[side]), _target(frames[side], target)),
-            Examples(encoding(frames["test"]), _target(frames["test"], target)),
+            LabelledRows(encoding(frames[side]), _target(frames[side], target)),
+            LabelledRows(encoding(frames["test"]), _target(frames["test"], target)),
         )
     scored = train_and_score(learners, tasks, len(names), positive_class, jobs, progress)
     return Utility(
@@ -134,7 +134,7 @@ def train_on_synthetic(
 
 def train_and_score(
     learners: dict[str, Learner],
-    tasks: Mapping[str, tuple[Examples, Examples]],
+    tasks: Mapping[str, tuple[LabelledRows, LabelledRows]],
     classes: int,
     positive: int | None = None,
     jobs: int = 1,
@@ -185,7 +185,7 @@ def fit_and_predict(
 
 
 def _trained_score(
-    learner: Learner, train: Examples, test: Examples, classes: int, positive: int | None
+    learner: Learner, train: LabelledRows, test: LabelledRows, classes: int, positive: int | None
 ) -> Figures:
     if classes:
         predicted, scores = fit_and_predict(learner, train.x, train.y, test.x, classes)
@@ -195,9 +195,9 @@ def _trained_score(
         return regression_scores(test.y, fitted.predict(test.x))
 
 
-def _frame(data: Any, schema: Schema, what: str, target: str) -> Frame:
+def _frame(data: Any, schema: Schema, what: str, target: str) -> CodedTable:
     """Read rows and drop those whose target is missing."""
-    frame = data if isinstance(data, Frame) else Frame.of(data, schema, what)
+    frame = data if isinstance(data, CodedTable) else CodedTable.of(data, schema, what)
     index = frame.codec.index(target)
     cells = frame.codec.columns[index]
     if cells.is_category:
@@ -209,7 +209,7 @@ def _frame(data: Any, schema: Schema, what: str, target: str) -> Frame:
     return frame if known.all() else frame.take(known)
 
 
-def _target(frame: Frame, target: str) -> NDArray[Any]:
+def _target(frame: CodedTable, target: str) -> NDArray[Any]:
     """Give class numbers, or numbers in the units of the column."""
     index = frame.codec.index(target)
     cells = frame.codec.columns[index]
@@ -220,11 +220,11 @@ def _target(frame: Frame, target: str) -> NDArray[Any]:
     return numbers
 
 
-def _classes(frame: Frame, target: str) -> int:
+def _classes(frame: CodedTable, target: str) -> int:
     return max(2, len(np.unique(_target(frame, target))))
 
 
-def _positive(target: str, frame: Frame, names: list[str], given: Value | None) -> int | None:
+def _positive(target: str, frame: CodedTable, names: list[str], given: Value | None) -> int | None:
     """Choose the positive class; None for more than two classes."""
     if given is not None:
         if canonical_text(given) not in names:
@@ -239,7 +239,7 @@ def _positive(target: str, frame: Frame, names: list[str], given: Value | None) 
     return int(present[np.argmin(counts[present])])
 
 
-def _missing_classes(frames: dict[str, Frame], target: str, names: list[str]) -> list[str]:
+def _missing_classes(frames: dict[str, CodedTable], target: str, names: list[str]) -> list[str]:
     """Say which classes the synthetic rows lack."""
     have, wanted = (
         set(np.unique(_target(frames[side], target)).tolist()) for side in ("synthetic", "test")

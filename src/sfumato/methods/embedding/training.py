@@ -165,7 +165,7 @@ class _Matcher:
         self._smoothed.lerp_(losses.detach(), 1 - self._memory())
         self.losses.append(float((self._weights * losses.detach()).sum()))
         for group in self._adam.param_groups:
-            group["lr"] = self._rate()
+            group["lr"] = self._learning_rate()
         self._adam.zero_grad()
         (self._weights * self._active() * losses).sum().backward()  # type: ignore[no-untyped-call]
         self._adam.step()
@@ -196,7 +196,7 @@ class _Matcher:
         """Say which classes have not come down to their noise; without noise none ever does."""
         return (self._smoothed > _REST * self._noise) | (self._noise <= 0)
 
-    def _rate(self) -> float:
+    def _learning_rate(self) -> float:
         """Let the learning rate fall along a half cosine."""
         done = self.step / self._training.steps
         return self._training.rate * (1 + math.cos(math.pi * done)) / 2

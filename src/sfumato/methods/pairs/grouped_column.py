@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.methods.pairs.grouping import draw_cells
-from sfumato.statistics.counts import Axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +30,6 @@ class GroupedColumn:
         """The mass of each group."""
         total: NDArray[np.float64] = np.bincount(self.groups, self.mass, self.size).astype(float)
         return total
-
-    def axis(self, column: int) -> Axis:
-        """Give the axis along which this column is counted."""
-        return Axis(column, self.groups)
 
     def only(self, cell: int) -> NDArray[np.float64]:
         """Give the likelihood of each group when the cell is known."""

@@ -17,7 +17,7 @@ from sfumato.schema import Schema
 
 
 @dataclass(frozen=True)
-class Frame:
+class CodedTable:
     """Encoded rows. Both tables of a comparison go through the same schema.
 
     `codes` has one cell per modelled column, `numbers` one position in [0, 1] per numeric column,
@@ -27,7 +27,7 @@ class Frame:
     >>> import pyarrow as pa
     >>> from sfumato.schema import Numeric, Schema
     >>> schema = Schema(columns={"age": Numeric(low=0, high=100, integer=True)})
-    >>> Frame.of(pa.table({"age": [0, 50, 100]}), schema).number("age").tolist()
+    >>> CodedTable.of(pa.table({"age": [0, 50, 100]}), schema).number("age").tolist()
     [0.0, 0.5, 1.0]
     """
 
@@ -36,7 +36,7 @@ class Frame:
     numbers: NDArray[np.float32]
 
     @classmethod
-    def of(cls, data: Any, schema: Schema, what: str = "data") -> Frame:
+    def of(cls, data: Any, schema: Schema, what: str = "data") -> CodedTable:
         """Read a table, a frame or a file; `what` names it in errors."""
         if not schema.columns:
             raise SfumatoError("this schema describes images, not a table")
@@ -81,18 +81,18 @@ class Frame:
         """Give a numeric column in the unit interval, NaN where missing."""
         return self.numbers[:, self.numeric.index(self.codec.index(name))]
 
-    def take(self, rows: NDArray[Any]) -> Frame:
+    def take(self, rows: NDArray[Any]) -> CodedTable:
         """Give the rows that an index or a mask selects."""
-        return Frame(self.codec, self.codes[rows], self.numbers[rows])
+        return CodedTable(self.codec, self.codes[rows], self.numbers[rows])
 
-    def at_most(self, rows: int | None, seed: int) -> Frame:
+    def at_most(self, rows: int | None, seed: int) -> CodedTable:
         """Give a seeded sample; sets of equal length lose the same rows."""
         if rows is None or len(self) <= rows:
             return self
         kept = np.random.default_rng(seed).choice(len(self), rows, replace=False)
         return self.take(np.sort(kept))
 
-    def split(self, share: float, seed: int) -> tuple[Frame, Frame]:
+    def split(self, share: float, seed: int) -> tuple[CodedTable, CodedTable]:
         """Split into a part of this share and the rest, at random."""
         if len(self) < 2:
             raise SfumatoError("at least two real rows are needed to hold some out for testing")
@@ -100,7 +100,7 @@ class Frame:
         cut = min(max(round(share * len(self)), 1), len(self) - 1)
         return self.take(np.sort(order[:cut])), self.take(np.sort(order[cut:]))
 
-    def shuffled(self, seed: int) -> Frame:
+    def shuffled(self, seed: int) -> CodedTable:
         """Shuffle each column alone: the same one-way marginals, every association gone."""
         rng = np.random.default_rng(seed)
         codes, numbers = self.codes.copy(), self.numbers.copy()
@@ -110,7 +110,7 @@ class Frame:
             if index in self.numeric:
                 place = self.numeric.index(index)
                 numbers[:, place] = numbers[order, place]
-        return Frame(self.codec, codes, numbers)
+        return CodedTable(self.codec, codes, numbers)
 
 
 def written(column: ColumnCode, unit: float) -> str:
