@@ -51,7 +51,7 @@ DELTA = 1e-5
 SEEDS = 3
 SETS = ("mnist", "fashion_mnist")
 PAPER = LocallyLinear(
-    maps=30, beta=1 / 30, frequencies=0, projection=300, rate=500 / 60_000, epochs=20, clip=1e-3,
+    maps=30, beta=1 / 30, frequencies=None, projection=300, rate=500 / 60_000, epochs=20, clip=1e-3,
     learning_rate=1e-3,
 )  # fmt: skip
 MODELS: dict[str, Classifier] = {
@@ -153,7 +153,7 @@ def curves(seeds: int = SEEDS) -> None:
         *[("epsilon", e, base, e) for e in (0.1, 0.5, 1, 2, 8)],
         *[("maps", m, replace(base, maps=m), 2) for m in (1, 2, 5, 20, 40)],
         *[("frequencies", f**2, replace(base, frequencies=f), 2) for f in (6, 12, 16, 28)],
-        *[("projection", p, replace(base, frequencies=0, projection=p), 2) for p in (100, 300)],
+        *[("projection", p, replace(base, frequencies=None, projection=p), 2) for p in (100, 300)],
     ]
     # The same model is a point of several curves, and of the tables.
     known = {

@@ -19,6 +19,8 @@ from sfumato.schema import Schema
 
 Tensors = dict[str, NDArray[Any]]
 
+_ZERO_WAS_NONE = {"features", "length", "product_length", "maps", "frequencies", "projection"}
+
 
 def load(path: str | Path) -> Fitted:
     """Read the model file of a method or a classifier.
@@ -65,7 +67,17 @@ def _fitted(about: dict[str, str], tensors: Tensors, origin: str) -> Fitted:
 
 
 def _from_version_0(about: dict[str, str], tensors: Tensors) -> tuple[dict[str, str], Tensors]:
-    """Bring a file up to date that was written before files had versions."""
+    """Bring a file up to date that was written before files had versions.
+
+    In its settings, 0 stood for what is None now.
+    """
+    settings = json.loads(about["settings"])
+    about["settings"] = json.dumps(
+        {
+            key: None if key in _ZERO_WAS_NONE and not each else each
+            for key, each in settings.items()
+        }
+    )
     if "classifier" in about:
         about |= {"method": about["classifier"], "releases": "[]"}
         return about, {f"model/{key}": array for key, array in tensors.items()}

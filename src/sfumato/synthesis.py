@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from sfumato.data.writing import check_output, write_synthetic
 from sfumato.errors import SfumatoError
@@ -42,7 +42,8 @@ def make_method(name: str, settings: dict[str, Any]) -> Method:
 
 def with_settings(kind: type[Settings], settings: dict[str, Any]) -> Settings:
     """Make a method of settings, given as values or as the texts of a command line."""
-    known = {field.name: type(field.default) for field in fields(kind)}
+    hints = get_type_hints(kind)
+    known = {field.name: hints[field.name] for field in fields(kind)}
     parsed = {}
     for key, value in settings.items():
         if key not in known:
@@ -97,12 +98,16 @@ def synthesize(
     return Synthesis(drawn, model)
 
 
-def _parsed(key: str, value: Any, kind: type) -> Any:
-    if not isinstance(value, str) or kind is str or kind is type(None):
+def _parsed(key: str, value: Any, hint: Any) -> Any:
+    """Read the text of a setting by its type; "none" where none is allowed."""
+    kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
+    if not isinstance(value, str) or kinds[0] is str or not isinstance(kinds[0], type):
         return value
+    if len(kinds) < len(get_args(hint)) and value.lower() == "none":
+        return None
     try:
-        if kind is bool:
+        if kinds[0] is bool:
             return {"true": True, "false": False}[value.lower()]
-        return kind(value)
+        return kinds[0](value)
     except (ValueError, KeyError):
-        raise SfumatoError(f"{key} must be a {kind.__name__}, got '{value}'") from None
+        raise SfumatoError(f"{key} must be a {kinds[0].__name__}, got '{value}'") from None

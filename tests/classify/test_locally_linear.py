@@ -93,8 +93,8 @@ def test_several_maps_learn_what_one_cannot() -> None:
     assert right[3] > 0.9
 
 
-@pytest.mark.parametrize("projection", [0, 4])
-def test_gradients_in_closed_form_are_those_of_autodiff(projection: int) -> None:
+@pytest.mark.parametrize("projection", [None, 4])
+def test_gradients_in_closed_form_are_those_of_autodiff(projection: int | None) -> None:
     learner = _learner(projection)
     examples = _examples(learner)
     for clip in (0.01, 1.0, 100.0):
@@ -106,9 +106,9 @@ def test_gradients_in_closed_form_are_those_of_autodiff(projection: int) -> None
             assert torch.allclose(left.float(), right, atol=3e-4, rtol=1e-3)
 
 
-@pytest.mark.parametrize("projection", [0, 4])
+@pytest.mark.parametrize("projection", [None, 4])
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e10, 1e25, math.nan])
-def test_no_row_adds_more_than_the_clipping_norm(projection: int, scale: float) -> None:
+def test_no_row_adds_more_than_the_clipping_norm(projection: int | None, scale: float) -> None:
     # Weights of any size, as noise may make them.
     learner = _learner(projection)
     with torch.no_grad():
@@ -120,7 +120,7 @@ def test_no_row_adds_more_than_the_clipping_norm(projection: int, scale: float) 
 
 
 def test_inputs_of_an_image_depend_on_that_image_alone() -> None:
-    learner = _learner(0)
+    learner = _learner(None)
     x, y = digits()
     together = _batch(x[:5], y[:5])
     for row in range(5):
@@ -130,8 +130,10 @@ def test_inputs_of_an_image_depend_on_that_image_alone() -> None:
     assert np.array_equal(blank, np.zeros_like(blank))
 
 
-@pytest.mark.parametrize("projection", [0, 4])
-def test_what_a_row_adds_is_the_same_bits_whichever_rows_stand_beside_it(projection: int) -> None:
+@pytest.mark.parametrize("projection", [None, 4])
+def test_what_a_row_adds_is_the_same_bits_whichever_rows_stand_beside_it(
+    projection: int | None,
+) -> None:
     learner = _learner(projection)
     examples = _examples(learner)
     count = len(examples[0])
@@ -365,7 +367,7 @@ def test_senseless_settings_are_refused(wrong: dict[str, Any]) -> None:
         LocallyLinear(**wrong)
 
 
-def _learner(projection: int) -> MapLearner:
+def _learner(projection: int | None) -> MapLearner:
     method = LocallyLinear(maps=3, frequencies=4, projection=projection, beta=2.0)
     learner = method.learner(method.space(DIGITS))
     assert isinstance(learner, MapLearner)

@@ -12,8 +12,8 @@ from evaluate.models import TABLE, table
 from sfumato.errors import SfumatoError
 from sfumato.evaluate import evaluate, evaluate_table
 from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.evaluation import Headline
 from sfumato.evaluate.histograms import MOST_BARS, histogram
+from sfumato.evaluate.measure import Headline
 from sfumato.schema import Categorical, Numeric, Schema
 
 
@@ -22,9 +22,10 @@ def test_identical_tables_score_perfectly() -> None:
     found = evaluate_table(rows, rows, TABLE)
     assert all(each.error.mean == 0 for each in found.marginals.values())
     assert found.associations.mean_difference == 0
-    assert found.queries.mean == 0
+    assert found.findings["queries"].figure("Largest error") == 0
     assert all(column.error == 0 and column.coverage == 1 for column in found.columns)
-    assert max(found.discriminator.values()) <= 0.6
+    areas = found.findings["discriminator"].rows.values()
+    assert max(area for (area,) in areas) <= 0.6
     assert found.weaknesses == ()
 
 

@@ -106,12 +106,12 @@ class TableInputs(Inputs):
 class ImageInputs(Inputs):
     """Images with their mean taken off and their contrast made equal, in low frequencies.
 
-    `frequencies` cosines along each axis are kept (0: all): the noise falls on fewer weights then,
-    and on smooth patterns only. The basis is public, like the paper's random projections.
+    `frequencies` cosines along each axis are kept (None: all): the noise falls on fewer weights
+    then, and on smooth patterns only. The basis is public, like the paper's random projections.
     """
 
     space: ImageSpace
-    frequencies: int
+    frequencies: int | None
 
     @property
     def size(self) -> int:
@@ -168,7 +168,7 @@ class ImageInputs(Inputs):
         return _cosines(height, self.frequencies), _cosines(width, self.frequencies)
 
 
-def inputs_of(space: PointSpace, frequencies: int) -> Inputs:
+def inputs_of(space: PointSpace, frequencies: int | None) -> Inputs:
     """Give the inputs for rows of this space."""
     if isinstance(space, ImageSpace):
         return ImageInputs(space, frequencies)
@@ -183,7 +183,7 @@ def _on_grid(inputs: NDArray[Any]) -> Floats:
     return np.asarray(steps * 2.0**-INPUT_BITS, np.float32)
 
 
-def _cosines(size: int, frequencies: int) -> Floats:
+def _cosines(size: int, frequencies: int | None) -> Floats:
     """Give the lowest cosines over so many pixels, orthonormal, as rows."""
     places = (np.arange(size) + 0.5) / size
     basis = np.cos(np.pi * np.outer(np.arange(frequencies or size)[:size], places))

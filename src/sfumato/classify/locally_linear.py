@@ -40,29 +40,30 @@ class LocallyLinear(Classifier):
     Parameters
     ----------
     maps
-        Linear maps per class; 0 takes 20 for images and 2 for tables.
+        Linear maps per class; None takes 20 for images and 2 for tables.
     beta
         The inverse temperature: the larger, the more a single map decides.
     frequencies
-        Images only: cosines along each axis that maps are made of; 0 takes all of them.
+        Images only: cosines along each axis that maps are made of; None takes all of them.
     projection
-        The size to which each map's inputs are projected at random, as in the paper; 0 for none.
+        The size to which each map's inputs are projected at random, as in the paper; None for none.
     """
 
     name: ClassVar[str] = "locally-linear"
 
-    maps: int = 0
+    maps: int | None = None
     beta: float = 0.3
-    frequencies: int = 12
-    projection: int = 0
+    frequencies: int | None = 12
+    projection: int | None = None
 
     def __post_init__(self) -> None:
         positive(beta=self.beta)
         if self.beta > MOST_BETA:
             raise SfumatoError(f"beta must be at most {MOST_BETA:g}, got {self.beta:g}")
         for name in ("maps", "frequencies", "projection"):
-            if getattr(self, name) < 0:
-                raise SfumatoError(f"{name} must not be negative, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SfumatoError(f"{name} must be at least 1, or none, got {value}")
 
     def inputs(self, space: PointSpace) -> Inputs:
         """Give what the maps see of a row."""

@@ -45,12 +45,12 @@ class MapBank(nn.Module):
 
     projections: Tensor
 
-    def __init__(self, maps: int, classes: int, size: int, beta: float, kept: int) -> None:
+    def __init__(self, maps: int, classes: int, size: int, beta: float, kept: int | None) -> None:
         super().__init__()
         self.beta = beta
         self.weights = nn.Parameter(_FIRST_SCALE * torch.randn(maps, classes, kept or size))
         self.biases = nn.Parameter(torch.zeros(maps, classes))
-        projections = torch.randn(maps, kept, size) / max(kept, 1) ** 0.5
+        projections = torch.randn(maps, kept or 0, size) / max(kept or 0, 1) ** 0.5
         self.register_buffer("projections", projections if kept else torch.empty(0))
 
     @property
@@ -81,7 +81,13 @@ class MapLearner(ClassLearner):
     module: MapBank
 
     def __init__(
-        self, inputs: Inputs, maps: int, beta: float, kept: int, seed: int, about: dict[str, Any]
+        self,
+        inputs: Inputs,
+        maps: int,
+        beta: float,
+        kept: int | None,
+        seed: int,
+        about: dict[str, Any],
     ) -> None:
         self.space = inputs.space
         self.piece = 256 if kept else 2048

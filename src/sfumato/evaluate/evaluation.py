@@ -9,29 +9,8 @@ from typing import Any
 
 from sfumato.evaluate.histograms import Histogram
 from sfumato.evaluate.marginals import MarginalError
-from sfumato.evaluate.neighbours import Neighbours
-from sfumato.evaluate.queries import QueryErrors
+from sfumato.evaluate.measure import Finding, Headline
 from sfumato.evaluate.utility import Figures, Utility
-
-
-@dataclass(frozen=True, kw_only=True)
-class Headline:
-    """One figure at a glance, on a scale from the worst to the best that can be expected."""
-
-    name: str
-    value: float
-    worst: float
-    best: float
-    meaning: str
-    worst_is: str
-    best_is: str
-
-    @property
-    def grade(self) -> float:
-        """Where the value lies between worst (0) and best (1)."""
-        if self.best == self.worst:
-            return 1.0
-        return min(max((self.value - self.worst) / (self.best - self.worst), 0.0), 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +57,7 @@ class _Found:
     headlines: tuple[Headline, ...]
     weaknesses: tuple[str, ...]
     notes: tuple[str, ...]
+    findings: dict[str, Finding]
     full: bool
     seed: int
 
@@ -100,9 +80,6 @@ class TableEvaluation(_Found):
     columns: tuple[ColumnComparison, ...]
     marginals: dict[int, MarginalComparison]
     associations: Associations
-    queries: QueryErrors
-    discriminator: Figures
-    neighbours: Neighbours
     utility: Utility | None
     utility_mean: dict[str, Figures]
 
@@ -118,7 +95,6 @@ class ImageEvaluation(_Found):
     frechet: dict[str, float]
     extractor: str
     precision_recall: dict[str, float]
-    ndb: dict[str, float]
     classes: tuple[Histogram, ...]
     grids: dict[str, str]
 

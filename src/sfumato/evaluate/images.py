@@ -12,21 +12,21 @@ from sfumato.data.image_codec import Labels
 from sfumato.errors import SfumatoError
 from sfumato.evaluate.classifiers import Learner, classifiers, has_xgboost
 from sfumato.evaluate.cnn import SmallCNN, has_torch
-from sfumato.evaluate.evaluation import Headline, ImageEvaluation
+from sfumato.evaluate.evaluation import ImageEvaluation
 from sfumato.evaluate.frechet import Extractor, frechet_distance, trained_extractor, unit_pixels
 from sfumato.evaluate.grids import as_text, sample_grid
 from sfumato.evaluate.histograms import Histogram
 from sfumato.evaluate.image_sets import NumberedImages, image_sets
-from sfumato.evaluate.modes import different_bins, precision_recall
+from sfumato.evaluate.measure import Compared, Headline
+from sfumato.evaluate.measures import IMAGE_MEASURES
+from sfumato.evaluate.modes import precision_recall
 from sfumato.evaluate.summary import weak_classes
 from sfumato.evaluate.utility import LabelledRows, Utility, train_and_score
 from sfumato.progress import Progress, silent
 
 FAST_IMAGES = 5_000
 HELD_OUT = 0.2
-NDB_BINS = 50
 WEAK_MODES = 0.9
-NDB_WEAK = 0.5
 
 
 def evaluate_images(
@@ -68,14 +68,13 @@ def evaluate_images(
     progress("comparing modes", 0.2)
     found = precision_recall(features[0], features[1], seed=seed)
     fresh = precision_recall(features[0], features[2], seed=seed)
-    ndb = {
-        "synthetic": different_bins(unit_pixels(train.x), unit_pixels(made.x), NDB_BINS, seed=seed),
-        "fresh": different_bins(unit_pixels(train.x), unit_pixels(held.x), NDB_BINS, seed=seed),
-    }
+    compared = Compared(real, made, train, held, full, seed)
+    findings = {measure.name: measure.find(compared) for measure in IMAGE_MEASURES}
     utility = _utility(train, made, held, names, full, seed, progress)
     headlines = [
         *([_accuracy_headline(utility, len(names))] if utility else []),
         *_mode_headlines(found, fresh),
+        *(line for each in findings.values() for line in each.headlines),
     ]
     return ImageEvaluation(
         rows={"real": len(real), "synthetic": len(made), "test": len(held)},
@@ -88,9 +87,14 @@ def evaluate_images(
                     bars.labels, bars.shares["real"], bars.shares["synthetic"]
                 )
             ),
-            *_weak_modes(found, fresh, ndb),
+            *_weak_modes(found, fresh),
+            *(sentence for each in findings.values() for sentence in each.weaknesses),
         ),
-        notes=_notes(full, utility),
+        notes=(
+            *_notes(full, utility),
+            *(note for each in findings.values() for note in each.notes),
+        ),
+        findings=findings,
         full=full,
         seed=seed,
         utility=utility,
@@ -98,7 +102,6 @@ def evaluate_images(
         frechet=frechet,
         extractor=extractor.name,
         precision_recall=found | {f"fresh_{name}": value for name, value in fresh.items()},
-        ndb=ndb,
         classes=_class_histogram(train, made, names),
         grids={
             "real": as_text(sample_grid(train.x, train.y)),
@@ -204,15 +207,11 @@ def _class_histogram(
     return (Histogram(column="class", ordered=False, labels=tuple(names), shares=shares),)
 
 
-def _weak_modes(
-    found: dict[str, float], fresh: dict[str, float], ndb: dict[str, float]
-) -> Iterator[str]:
+def _weak_modes(found: dict[str, float], fresh: dict[str, float]) -> Iterator[str]:
     if found["recall"] < WEAK_MODES * fresh["recall"]:
         yield f"Part of the variety of the real images is missing: recall is {found['recall']:.3f}."
     if found["precision"] < WEAK_MODES * fresh["precision"]:
         yield f"Some images look like no real ones: precision is {found['precision']:.3f}."
-    if ndb["synthetic"] > NDB_WEAK:
-        yield f"{ndb['synthetic']:.1%} of the modes of the real images have another weight."
 
 
 def _notes(full: bool, utility: Utility | None) -> tuple[str, ...]:

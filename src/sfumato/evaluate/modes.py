@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.cluster import KMeans
 
+from sfumato.evaluate.frechet import unit_pixels
+from sfumato.evaluate.image_sets import NumberedImages
+from sfumato.evaluate.measure import Compared, Finding, Measure
 from sfumato.evaluate.threads import one_thread
+
+NDB_BINS = 50
+WEAK_MODES = 0.5
 
 Points = NDArray[np.floating[Any]]
 
@@ -81,3 +87,22 @@ def different_proportions(
     z = np.abs(first / n - second / m) / deviation
     different: NDArray[np.bool_] = z > norm.ppf(1 - level / 2)
     return different
+
+
+def _find(compared: Compared[NumberedImages]) -> Finding:
+    real = unit_pixels(compared.train.x)
+    made, fresh = (
+        different_bins(real, unit_pixels(images.x), NDB_BINS, seed=compared.seed)
+        for images in (compared.synthetic, compared.held)
+    )
+    weak = f"{made:.1%} of the modes of the real images have another weight."
+    return Finding(
+        title="Modes",
+        caption=f"Shares of {NDB_BINS} modes of the real images (k-means on pixels)",
+        columns=("Synthetic", "Fresh real images"),
+        rows={"Modes whose weight differs (NDB/K)": (made, fresh)},
+        weaknesses=(weak,) if made > WEAK_MODES else (),
+    )
+
+
+DIFFERENT_MODES = Measure("modes", "comparing modes", _find)

@@ -10,6 +10,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 
 from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.encoding import Encoding
+from sfumato.evaluate.measure import Compared, Finding, Measure
 from sfumato.evaluate.threads import one_thread
 
 
@@ -70,3 +71,22 @@ def _keys(frame: CodedTable) -> list[bytes]:
     # Numbers lie in [0, 1], so -1 can stand for a missing one.
     numbers = np.ascontiguousarray(np.nan_to_num(frame.numbers, nan=-1.0))
     return [c.tobytes() + n.tobytes() for c, n in zip(categories, numbers, strict=True)]
+
+
+def _find(compared: Compared[CodedTable]) -> Finding:
+    found = neighbours(compared.train, compared.synthetic, compared.held, seed=compared.seed)
+    rows = {"synthetic rows": found.synthetic, "held-out real rows": found.held_out}
+    return Finding(
+        title="Nearest real rows",
+        warning="This is no proof of privacy. It finds blunders such as copied rows; only the "
+        "guarantee of the release protects anybody.",
+        caption="Distance to the nearest real row that the synthetic data were made from",
+        columns=("Rows", "Median", "5th percentile", "Share of exact copies"),
+        rows={
+            name: (each.rows, each.median, each.fifth_percentile, each.copies)
+            for name, each in rows.items()
+        },
+    )
+
+
+NEAREST_ROWS = Measure("neighbours", "looking for nearest neighbours", _find)

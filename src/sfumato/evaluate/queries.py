@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.evaluate.coded_table import CodedTable
+from sfumato.evaluate.measure import Compared, Finding, Headline, Measure
 
 MOST_COLUMNS = 3
 SANITY = 0.01
@@ -65,3 +66,34 @@ def _matches(
     ends = numbers[0][rng.integers(len(real), size=2)]
     low, high = np.nan_to_num(ends.min()), np.nan_to_num(ends.max(), nan=1.0)
     return [(low <= values) & (values <= high) for values in numbers]
+
+
+def _find(compared: Compared[CodedTable]) -> Finding:
+    real, seed = compared.real, compared.seed
+    found = counting_queries(real, compared.synthetic, seed=seed)
+    shuffled = counting_queries(real, real.shuffled(seed), seed=seed).mean
+    rows = {
+        f"Mean error of {found.queries} random counts, share of rows": (found.mean,),
+        "Largest error": (found.largest,),
+        "Median relative error": (found.median_relative,),
+    }
+    headline = Headline(
+        name="Counting queries",
+        value=found.mean,
+        worst=max(shuffled, found.mean),
+        best=0.0,
+        meaning="how far random counts are off, in shares of all rows: mean over 500 questions "
+        "about one to three columns",
+        worst_is="columns shuffled" if shuffled >= found.mean else "worse than shuffled columns",
+        best_is="exact",
+    )
+    return Finding(
+        title="Counts",
+        caption="Random counting queries",
+        columns=("Figure",),
+        rows=rows,
+        headlines=(headline,),
+    )
+
+
+COUNTING_QUERIES = Measure("queries", "asking counting queries", _find)

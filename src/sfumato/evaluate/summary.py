@@ -8,13 +8,9 @@ from itertools import combinations
 import numpy as np
 
 from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.evaluation import (
-    Associations,
-    ColumnComparison,
-    Headline,
-    MarginalComparison,
-)
-from sfumato.evaluate.utility import Figures, Utility
+from sfumato.evaluate.evaluation import Associations, ColumnComparison, MarginalComparison
+from sfumato.evaluate.measure import Headline
+from sfumato.evaluate.utility import Utility
 
 MOST_LISTED = 5
 WEAK_COLUMN = 0.1
@@ -62,34 +58,6 @@ def association_headline(found: Associations) -> Headline:
         meaning="how far the strength of association between two columns is off: mean over pairs",
         worst_is="columns shuffled",
         best_is="exact",
-    )
-
-
-def query_headline(error: float, shuffled: float) -> Headline:
-    """Place the mean error of counting queries below that of shuffled columns."""
-    return Headline(
-        name="Counting queries",
-        value=error,
-        worst=max(shuffled, error),
-        best=0.0,
-        meaning="how far random counts are off, in shares of all rows: mean over 500 questions "
-        "about one to three columns",
-        worst_is="columns shuffled" if shuffled >= error else "worse than shuffled columns",
-        best_is="exact",
-    )
-
-
-def discriminator_headline(areas: Figures) -> Headline:
-    """Give the best discriminator's area between 1 and 0.5."""
-    return Headline(
-        name="Telling rows apart",
-        value=max(areas.values()),
-        worst=1.0,
-        best=0.5,
-        meaning="how well the better of two classifiers tells synthetic rows from real ones: "
-        "ROC-AUC; any small flaw can push it to 1",
-        worst_is="always told apart",
-        best_is="never told apart",
     )
 
 

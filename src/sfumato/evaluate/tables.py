@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sfumato.evaluate.association import association_matrix
 from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.coverage import coverage
-from sfumato.evaluate.discriminator import discriminator_auc
 from sfumato.evaluate.evaluation import (
     Associations,
     ColumnComparison,
@@ -20,17 +19,15 @@ from sfumato.evaluate.evaluation import (
 )
 from sfumato.evaluate.histograms import histogram
 from sfumato.evaluate.marginals import Binned, marginal_errors
-from sfumato.evaluate.neighbours import neighbours
-from sfumato.evaluate.queries import counting_queries
+from sfumato.evaluate.measure import Compared
+from sfumato.evaluate.measures import TABLE_MEASURES
 from sfumato.evaluate.summary import (
     association_headline,
-    discriminator_headline,
     pair_headline,
-    query_headline,
     utility_headline,
     weaknesses,
 )
-from sfumato.evaluate.utility import Figures, Utility, train_on_synthetic
+from sfumato.evaluate.utility import Utility, train_on_synthetic
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
 
@@ -79,13 +76,11 @@ def evaluate_table(
     columns = _columns(known, made)
     marginals = _marginals(known, made, held, train, None if full else _MOST_PAIRS, seed)
     associations = _associations(known, made, seed)
-    progress("asking counting queries", 0.15)
-    queries = counting_queries(known, made, seed=seed)
-    shuffled = counting_queries(known, known.shuffled(seed), seed=seed)
-    progress("telling real from synthetic rows", 0.2)
-    discriminator = discriminator_auc(known, made, None if full else FAST_ROWS // 2, seed)
-    progress("looking for nearest neighbours", 0.35)
-    near = neighbours(train, made, held, seed=seed)
+    compared = Compared(known, made, train, held, full, seed)
+    findings = {}
+    for number, measure in enumerate(TABLE_MEASURES):
+        progress(measure.stage, 0.15 + 0.25 * number / len(TABLE_MEASURES))
+        findings[measure.name] = measure.find(compared)
     utility = None
     if target is not None:
         utility = train_on_synthetic(
@@ -103,22 +98,25 @@ def evaluate_table(
         *([utility_headline(utility)] if utility else []),
         *([pair_headline(marginals[2])] if 2 in marginals else []),
         association_headline(associations),
-        query_headline(queries.mean, shuffled.mean),
-        *([discriminator_headline(discriminator)] if discriminator else []),
+        *(line for found in findings.values() for line in found.headlines),
     ]
     return TableEvaluation(
         rows={"real": len(known), "synthetic": len(made), "test": len(held)},
         headlines=tuple(line for line in headlines if math.isfinite(line.value)),
-        weaknesses=weaknesses(columns, associations, known, made, target),
-        notes=_notes(full, marginals, discriminator, utility),
+        weaknesses=(
+            *weaknesses(columns, associations, known, made, target),
+            *(sentence for found in findings.values() for sentence in found.weaknesses),
+        ),
+        notes=(
+            *_notes(full, marginals, utility),
+            *(note for found in findings.values() for note in found.notes),
+        ),
+        findings=findings,
         full=full,
         seed=seed,
         columns=columns,
         marginals=marginals,
         associations=associations,
-        queries=queries,
-        discriminator=discriminator,
-        neighbours=near,
         utility=utility,
         utility_mean=utility.mean if utility else {},
     )
@@ -179,7 +177,6 @@ def _off_diagonal(matrix: NDArray[np.float64]) -> float:
 def _notes(
     full: bool,
     marginals: dict[int, MarginalComparison],
-    discriminator: Figures,
     utility: Utility | None,
 ) -> tuple[str, ...]:
     notes = []
@@ -193,6 +190,4 @@ def _notes(
                 f"Of the {marginal.error.of:,} sets of {k} columns, {marginal.error.counted:,} "
                 "drawn at random were compared."
             )
-    if not discriminator:
-        notes.append("There are too few rows to train a classifier that tells them apart.")
     return (*notes, *(utility.notes if utility else ()))

@@ -60,7 +60,7 @@ class Hp(EmbeddingMethod):
     Parameters
     ----------
     length, product_length
-        Length scales of the sum and the product kernel on the unit interval; 0 takes a rule by
+        Length scales of the sum and the product kernel on the unit interval; None takes a rule by
         the number of columns.
     degree
         How many columns are multiplied in a product.
@@ -82,8 +82,8 @@ class Hp(EmbeddingMethod):
         "the sum kernel gets the whole share.",
     )
 
-    length: float = 0.0
-    product_length: float = 0.0
+    length: float | None = None
+    product_length: float | None = None
     degree: int = 2
     product_share: float = 0.7
     draws: int = 1
@@ -97,10 +97,10 @@ class Hp(EmbeddingMethod):
         if self.draws < 1:
             raise SfumatoError(f"draws must be at least 1, got {self.draws}")
         if any(
-            length != 0 and not _LEAST <= length <= 10
+            length is not None and not _LEAST <= length <= 10
             for length in (self.length, self.product_length)
         ):
-            raise SfumatoError(f"length and product_length must be 0, or from {_LEAST} to 10")
+            raise SfumatoError(f"length and product_length must be from {_LEAST} to 10, or none")
         if self.network not in ("dense", "convolutional"):
             raise SfumatoError(f"network must be dense or convolutional, not {self.network}")
 

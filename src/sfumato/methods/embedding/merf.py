@@ -55,7 +55,7 @@ class Merf(EmbeddingMethod):
     Parameters
     ----------
     features
-        The number of Fourier features; 0 takes the number, up to 2,000, with the smallest error
+        The number of Fourier features; None takes the number, up to 2,000, with the smallest error
         bound for the budget and the noisy number of rows.
 
     `target`, `balanced` and `steps` are those of `EmbeddingMethod`.
@@ -63,11 +63,11 @@ class Merf(EmbeddingMethod):
 
     name: ClassVar[str] = "merf"
 
-    features: int = 0
+    features: int | None = None
 
     def __post_init__(self) -> None:
-        if self.features < 0 or self.features % 2:
-            raise SfumatoError(f"features must be an even number, got {self.features}")
+        if self.features is not None and (self.features < 2 or self.features % 2):
+            raise SfumatoError(f"features must be a positive even number, got {self.features}")
         super().__post_init__()
 
     def embedding_spends(self, space: PointSpace, budget: Budget) -> list[Spend]:
