@@ -131,7 +131,7 @@ class RandomColumns(Kernels):
 class HpOfRandomColumns(Hp):
     def kernels(self, layout: PointSpace) -> Kernels:
         kernels = super().kernels(layout)
-        return RandomColumns(kernels.layout, kernels.alone, kernels.together, kernels.degree)
+        return RandomColumns(kernels.space, kernels.alone, kernels.together, kernels.degree)
 
 
 PRODUCTS: dict[str, Callable[..., Hp]] = {

@@ -72,8 +72,8 @@ def without_noise(method: Classifier, data: Any, schema: sf.Schema) -> Classifie
     learner = method.learner(layout)
     batches = [learner.examples(layout.codec.encode(raw)) for raw in raw_batches(data)]
     spend = TrainingSpend(
-        name="none", dim=learner.dim, clip=100.0, noise_multiplier=0.0, rate=method.rate,
-        steps=method.schedule.steps, epsilon=np.inf, delta=0,
+        name="none", dim=learner.dim, clip=100.0, noise_multiplier=1.0, rate=method.rate,
+        steps=method.schedule.steps, epsilon=1.0, delta=0.5,
     )  # fmt: skip
     state = noisy_steps(
         learner,
@@ -81,6 +81,7 @@ def without_noise(method: Classifier, data: Any, schema: sf.Schema) -> Classifie
         method.schedule,
         spend,
         SystemRandomness(),
+        noisy=lambda total, spend: total,
         start=first_state(learner),
         save=lambda state: None,
     )
@@ -246,8 +247,8 @@ def speed() -> None:
     data = load("mnist")
     result: dict[str, Any] = {}
     for model, rows in (("locally-linear", 2000), ("convolutional", 512)):
-        learner = MODELS[model].learner(MODELS[model].layout(IMAGES))
-        batch = learner.layout.codec.encode(
+        learner = MODELS[model].learner(MODELS[model].space(IMAGES))
+        batch = learner.space.codec.encode(
             (data["train_x"][:rows, ..., None], data["train_y"][:rows])
         )
         examples = [torch.from_numpy(array) for array in learner.examples(batch)]

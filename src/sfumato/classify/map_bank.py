@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache, reduce
+from functools import cache, cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from sfumato.classify.inputs import INPUT_BITS, Inputs
 from sfumato.classify.learner import ClassLearner
 from sfumato.data.batch import Batch
+from sfumato.privacy.dpsgd import Examples
 
 _FIRST_SCALE = 0.01
 _CLIP_SLACK = 1e-9  # far more than the rounding of the few products behind a clipping factor
@@ -90,7 +91,7 @@ class MapLearner(ClassLearner):
         about: dict[str, Any],
     ) -> None:
         self.space = inputs.space
-        self.piece = 256 if kept else 2048
+        self.piece = 512 if kept else 2048
         self._inputs = inputs
         self._about = about
         # Torch's own generator is left alone: a seed here must not fix anything elsewhere.
@@ -106,28 +107,38 @@ class MapLearner(ClassLearner):
         """Give the inputs of the maps."""
         return self._inputs(batch)
 
+    def examples(self, batch: Batch) -> Examples:
+        """Give what the maps see, and classes: inputs, or their projections, made once."""
+        inputs, labels = super().examples(batch)
+        if not len(self.module.projections):
+            return inputs, labels
+        projected = torch.einsum(
+            "nd,mpd->nmp", torch.from_numpy(inputs).double(), self._projections
+        )
+        # As coarse as it takes for squares to add up exactly; 24 bits hold what is left.
+        bits = min(INPUT_BITS, 23 - math.ceil(math.log2(self._reach)))
+        return _rounded(projected, bits).float().flatten(1).numpy(), labels
+
     def clipped_sum(self, examples: Sequence[Tensor], clip: float) -> list[Tensor]:
         """Sum the clipped gradients, given in closed form above: multiples of 2^-36, exactly."""
-        inputs, labels = examples
+        flat, labels = examples
         with torch.no_grad():
-            seen = self._seen(inputs.double())
+            seen = flat.double()[None]
+            if len(self.module.projections):
+                maps = len(self.module.projections)
+                seen = seen.reshape(len(labels), maps, -1).transpose(0, 1)
             errors = _errors(self._values(seen), labels, self.module.beta)
             errors = _clipped(errors, _squared_lengths(seen), clip)
             if len(self.module.projections):
                 total = torch.einsum("nmk,mnd->mkd", errors, seen)
             else:
-                flat = errors.flatten(1).T @ seen[0]
-                total = flat.reshape(*errors.shape[1:], -1)
+                total = (errors.flatten(1).T @ seen[0]).reshape(*errors.shape[1:], -1)
             return [total * 2.0**-_ERROR_BITS, errors.sum(0) * 2.0**-_ERROR_BITS]
 
-    def _seen(self, inputs: Tensor) -> Tensor:
-        """Give what the maps see, by (map or one for all, row, input), on the grid of inputs."""
-        if not len(self.module.projections):
-            return inputs[None]
-        projections = _rounded(self.module.projections.double(), INPUT_BITS)
-        # As coarse as it takes for squares to add up exactly.
-        bits = min(INPUT_BITS, (52 - math.ceil(2 * math.log2(self._reach))) // 2)
-        return _rounded(torch.einsum("nd,mpd->mnp", inputs, projections), bits)
+    @cached_property
+    def _projections(self) -> Tensor:
+        """The projections in whole steps; they never change."""
+        return _rounded(self.module.projections.double(), INPUT_BITS)
 
     def _values(self, seen: Tensor) -> Tensor:
         """Give the value of each map, by (row, map, class).
@@ -145,7 +156,7 @@ class MapLearner(ClassLearner):
         values += _bounded(self.module.biases)
         return _rounded(values.clamp_(-_VALUE_REACH, _VALUE_REACH), _VALUE_BITS)
 
-    @property
+    @cached_property
     def _reach(self) -> float:
         """A bound on the length of what a map sees."""
         reach = self._inputs.reach
