@@ -12,7 +12,7 @@ from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Budget, Relation
 
 Input = Annotated[
-    Path, typer.Argument(help="The private data: csv, csv.gz, parquet; npz, idx, image folder.")
+    str, typer.Argument(help="The private data: csv, csv.gz, parquet; npz, idx, image folder.")
 ]
 SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="The public schema (TOML).")]
 Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="The privacy budget of this run.")]

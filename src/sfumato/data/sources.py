@@ -159,8 +159,20 @@ def _existing(data: str | Path) -> Path:
     """Give the path, or say that nothing is there."""
     path = Path(data)
     if not path.exists():
-        raise SfumatoError(f"there is no file {path}")
+        raise SfumatoError(f"there is no file {data}")
     return path
+
+
+def source_name(data: Any) -> str:
+    """Name where data come from by text: an address as it is, a path in full, a frame by nothing.
+
+    >>> source_name("postgresql://host/base")
+    'postgresql://host/base'
+    """
+    if not isinstance(data, str | Path):
+        return ""
+    text = str(data)
+    return text if "://" in text else str(Path(text).resolve())
 
 
 def dataset_name(data: Any) -> str:

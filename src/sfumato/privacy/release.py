@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.rows import PrivateRows, encoded_rows
-from sfumato.data.sources import dataset_name
+from sfumato.data.sources import dataset_name, source_name
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import PrivateWarning, SfumatoError
 from sfumato.privacy.answers import (
@@ -195,7 +195,7 @@ class Curator:
             ledger=ledger or Ledger(folder / "ledger.sqlite" if folder else ":memory:"),
             dataset=dataset or dataset_name(data),
             schema=schema,
-            source=str(Path(data).resolve()) if path else "",
+            source=source_name(data),
             asker=asker,
             folder=folder,
             pay_again=pay_again,
