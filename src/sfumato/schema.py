@@ -25,7 +25,11 @@ class _Declared(BaseModel):
 
 
 class Numeric(_Declared):
-    """A number between public bounds; values outside are clamped."""
+    """A number between public bounds; values outside are clamped.
+
+    >>> Numeric(low=0, high=120, integer=True).nullable
+    False
+    """
 
     low: float
     high: float
@@ -45,7 +49,11 @@ class Numeric(_Declared):
 
 
 class Categorical(_Declared):
-    """One of the listed values; `other` adds a cell for values not listed."""
+    """One of the listed values; `other` adds a cell for values not listed.
+
+    >>> Categorical(values=("Ulm", "Jena"), other=True).values
+    ('Ulm', 'Jena')
+    """
 
     values: Annotated[tuple[Value, ...], Field(min_length=1, strict=False)]
     other: bool = False
@@ -61,13 +69,21 @@ class Categorical(_Declared):
 
 
 class Boolean(_Declared):
-    """True or false."""
+    """True or false, in any of the usual spellings.
+
+    >>> Boolean(nullable=True).nullable
+    True
+    """
 
     nullable: bool = False
 
 
 class Datetime(_Declared):
-    """A moment between public bounds, counted in whole units; values outside are clamped."""
+    """A moment between public bounds, counted in whole units; values outside are clamped.
+
+    >>> Datetime(low=date(2020, 1, 1), high=date(2024, 12, 31)).unit
+    'day'
+    """
 
     low: datetime
     high: datetime
@@ -93,13 +109,20 @@ class Identifier(_Declared):
     """A name or number of a row: never modelled, numbered anew in the synthetic data.
 
     With `unit`, it names the person (or other unit of privacy) that a row belongs to.
+
+    >>> Identifier(unit=True).unit
+    True
     """
 
     unit: bool = False
 
 
 class Images(_Declared):
-    """An image set: the size of all images and the class labels; no classes means no labels."""
+    """An image set: the size of all images and the class labels; no classes means no labels.
+
+    >>> Images(height=28, width=28, classes=("cat", "dog")).channels
+    1
+    """
 
     height: int = Field(ge=1, le=1024)
     width: int = Field(ge=1, le=1024)

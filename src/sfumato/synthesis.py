@@ -77,6 +77,13 @@ def synthesize(
     The row count is by default the noisy count of the private rows. With an `output`, what was paid
     for is kept beside it unless another `folder` is named; everything that could be wrong with the
     output is noticed before anything is paid.
+
+    >>> import pyarrow as pa
+    >>> from sfumato.schema import Numeric
+    >>> schema = Schema(columns={"age": Numeric(low=0, high=99, integer=True)})
+    >>> made = synthesize(pa.table({"age": [30, 40] * 500}), schema, Budget(epsilon=5), rows=3)
+    >>> made.data.num_rows, made.model.guarantee.epsilon <= 5
+    (3, True)
     """
     method = method or make_method(default_method(schema), {"seed": seed})
     if not issubclass(method.model_class, Model):

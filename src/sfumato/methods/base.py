@@ -33,7 +33,12 @@ Given = Mapping[str, Value]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a method would release or train, at which cost; sizes are upper bounds."""
+    """What a method would release or train, at which cost; sizes are upper bounds.
+
+    >>> spend = Spend(name="counts", dim=4, sensitivity=1, sigma=9)
+    >>> Plan(method="mine", budget=Budget(epsilon=1), spends=(spend,)).guarantee.epsilon < 1
+    True
+    """
 
     method: str
     budget: Budget

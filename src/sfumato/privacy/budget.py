@@ -18,7 +18,11 @@ GRADIENT_BITS = 22
 
 
 class Relation(StrEnum):
-    """Which two data sets count as neighbours."""
+    """Which two data sets count as neighbours.
+
+    >>> Budget(epsilon=1, relation="replace-one").relation is Relation.REPLACE_ONE
+    True
+    """
 
     ADD_REMOVE = "add-remove"
     """One unit is present in one and absent from the other; the number of rows is private."""
@@ -228,6 +232,11 @@ class Guarantee:
     """The promise that a model or a synthetic data set carries, with every spend behind it.
 
     Its epsilon is always worked out from the spends, also of a file that states one.
+
+    >>> spend = Spend(name="counts", dim=4, sensitivity=1, sigma=4.6)
+    >>> promised = Guarantee.of(Budget(epsilon=1, delta=1e-6), (spend,))
+    >>> round(promised.epsilon, 2), round(promised.content_epsilon, 2)
+    (0.98, 2.08)
 
     Parameters
     ----------

@@ -34,7 +34,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Moments(Method):
-    """Count, mean and second moments of each class, in a basis learned from the data."""
+    """Count, mean and second moments of each class, in a basis learned from the data.
+
+    >>> from sfumato.schema import Images
+    >>> schema = Schema(images=Images(height=8, width=8, classes=("cat", "dog")))
+    >>> [spend.name for spend in Moments().plan(schema, Budget(epsilon=1)).spends][:2]
+    ['extent', 'basis']
+    """
 
     name: ClassVar[str] = "moments"
 

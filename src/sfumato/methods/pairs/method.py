@@ -46,6 +46,14 @@ class Pairs(Method):
         The column that others are to predict; its relation to every pair is kept.
     components
         Components of one mixture. `restarts` of them are fitted and put together.
+
+    Examples
+    --------
+    >>> from sfumato.schema import Boolean, Numeric
+    >>> columns = {"age": Numeric(low=0, high=99, integer=True), "sick": Boolean()}
+    >>> plan = Pairs(target="sick").plan(Schema(columns=columns), Budget(epsilon=1))
+    >>> [spend.name for spend in plan.spends]
+    ['one-way', 'pairs']
     """
 
     name: ClassVar[str] = "pairs"
