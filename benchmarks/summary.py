@@ -394,7 +394,7 @@ tuned less: logistic regression is the same model with one map per class and the
 (22,000 weights, 12 epochs) was tried with one setting, on MNIST, and is what two cores could train in minutes. So read its
 column as a low mark, not as what networks can do. Published: Harder, Bauer and Park (2020), by the moments accountant.
 Since these runs, gradients are summed in whole numbers on a grid (docs/privacy.md). Only the locally linear column at
-epsilon = 2 was run again with that; a fit takes about twice as long.
+epsilon = 2 was run again with that.
 
 """
     columns = [

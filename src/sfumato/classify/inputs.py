@@ -79,8 +79,7 @@ class TableInputs(Inputs):
         for name, cells in zip(codec.names, codec.columns, strict=True):
             if not cells.is_category:
                 numbers.append(name)
-                nullable = codec.schema.modelled[name].nullable  # type: ignore[union-attr]
-                flags += [f"{name} is there", f"{name} is missing"] if nullable else []
+                flags += [f"{name} is there", f"{name} is missing"] if cells.nullable else []
             elif name != self.space.target:
                 categories += [f"{name} = {canonical_text(v)}" for v in cells.meanings]
         return (*numbers, *categories, *flags)
