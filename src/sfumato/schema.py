@@ -6,18 +6,31 @@ taken from the data they would leak it.
 
 from __future__ import annotations
 
+import codecs
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from sfumato.errors import SfumatoError
 
 Value = str | int | float | bool
+
+OTHER = "(other)"
+"""What stands for values that are not listed."""
+
+Bins = Annotated[int, Field(ge=1, le=100_000, description="how many equal cells to count in")]
+
+# Beyond this, neighbouring whole numbers are the same double.
+_LARGEST_WHOLE = 2**53
+_OFFSET = re.compile(r"[+-](\d{2}):(\d{2})")
+_SINCE = re.compile(r"(days|seconds|milliseconds) since \d{4}-\d{2}-\d{2}")
 
 
 class _Declared(BaseModel):
@@ -27,6 +40,9 @@ class _Declared(BaseModel):
 class Numeric(_Declared):
     """A number between public bounds; values outside are clamped.
 
+    `decimal` and `thousands` are the marks with which a text file writes it; `decimals` is how
+    many of them synthetic numbers get, by default as many as tell the cells apart.
+
     >>> Numeric(low=0, high=120, integer=True).nullable
     False
     """
@@ -34,8 +50,11 @@ class Numeric(_Declared):
     low: float
     high: float
     integer: bool = False
-    bins: int | None = Field(None, ge=1, description="how many equal cells to count in")
+    bins: Bins | None = None
     nullable: bool = False
+    decimal: Literal[".", ","] = "."
+    thousands: Literal[".", ",", " ", "'", "_"] | None = None
+    decimals: int | None = Field(None, ge=0, le=15)
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Numeric:
@@ -43,6 +62,13 @@ class Numeric(_Declared):
             raise ValueError("low and high must be finite numbers")
         if self.integer and (self.low % 1 or self.high % 1):
             raise ValueError("low and high of an integer column must be whole numbers")
+        if self.integer and max(abs(self.low), abs(self.high)) > _LARGEST_WHOLE:
+            raise ValueError(
+                "low and high of an integer column must lie within 2^53, beyond which numbers "
+                "are not told apart: declare it numeric, or an identifier"
+            )
+        if self.thousands == self.decimal:
+            raise ValueError(f"thousands and decimal cannot both be {self.decimal!r}")
         if not (self.low <= self.high if self.integer else self.low < self.high):
             raise ValueError(f"low ({self.low:g}) must be below high ({self.high:g})")
         return self
@@ -65,6 +91,8 @@ class Categorical(_Declared):
         twice = [text for text, count in counts.items() if count > 1]
         if twice:
             raise ValueError(f"the value {twice[0]!r} is listed twice")
+        if self.other and OTHER in counts:
+            raise ValueError(f"{OTHER!r} is what unlisted values are called: list another name")
         return self
 
 
@@ -81,6 +109,11 @@ class Boolean(_Declared):
 class Datetime(_Declared):
     """A moment between public bounds, counted in whole units; values outside are clamped.
 
+    Texts are read as ISO dates of any precision, or as `format` says: with the marks of strptime
+    ("%d/%m/%Y"), or as a number ("days since 1960-01-01"). With a `zone` ("Europe/Berlin",
+    "+01:00", "UTC"), moments are wall-clock time there: those that come with an offset are
+    converted, and synthetic ones have it, too.
+
     >>> Datetime(low=date(2020, 1, 1), high=date(2024, 12, 31)).unit
     'day'
     """
@@ -88,20 +121,34 @@ class Datetime(_Declared):
     low: datetime
     high: datetime
     unit: Literal["day", "hour", "minute", "second"] = "day"
-    bins: int | None = Field(None, ge=1, description="how many equal cells to count in")
+    bins: Bins | None = None
     nullable: bool = False
+    format: str | None = None
+    zone: str | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _dates_are_midnights(cls, given: Any) -> Any:
-        if isinstance(given, Mapping):
-            return {key: _naive_datetime(value) for key, value in given.items()}
-        return given
+        if not isinstance(given, Mapping):
+            return given
+        zone = given.get("zone")
+        there = _zone(zone) if isinstance(zone, str) else UTC
+        return {key: _naive_datetime(value, there) for key, value in given.items()}
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Datetime:
         if self.low > self.high:
             raise ValueError(f"low ({self.low}) must not lie after high ({self.high})")
+        if self.format is not None and not _SINCE.fullmatch(self.format):
+            try:
+                again = datetime.strptime(self.low.strftime(self.format), self.format)
+            except (ValueError, re.error):
+                again = None
+            if again is None or again.year != self.low.year:
+                raise ValueError(
+                    f"format {self.format!r} does not tell a date: use the marks of strptime, as "
+                    "in '%d/%m/%Y', or 'days since 1960-01-01'"
+                )
         return self
 
 
@@ -115,6 +162,25 @@ class Identifier(_Declared):
     """
 
     unit: bool = False
+
+
+class CsvFormat(_Declared):
+    """How csv files of this table are written.
+
+    >>> CsvFormat(delimiter=";").encoding
+    'utf-8'
+    """
+
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    encoding: str = "utf-8"
+
+    @model_validator(mode="after")
+    def _encoding_exists(self) -> CsvFormat:
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            raise ValueError(f"there is no encoding {self.encoding!r}: try 'latin-1'") from None
+        return self
 
 
 class Images(_Declared):
@@ -156,6 +222,7 @@ class Schema(_Declared):
 
     columns: dict[str, Column] = Field(default_factory=dict)
     images: Images | None = None
+    csv: CsvFormat = CsvFormat()
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Schema:
@@ -197,24 +264,30 @@ class Schema(_Declared):
             tables = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise SfumatoError(f"{origin} is not valid TOML: {error}") from None
-        unknown = sorted(set(tables) - {"columns", "images"})
+        unknown = sorted(set(tables) - {"columns", "images", "csv"})
         if unknown:
-            raise SfumatoError(f"{origin}: unknown section [{unknown[0]}]; use columns or images")
+            raise SfumatoError(
+                f"{origin}: unknown section [{unknown[0]}]; use columns, images or csv"
+            )
         columns = {
             name: _column(f"{origin}, column '{name}'", declared)
             for name, declared in _table(tables.get("columns", {}), origin).items()
         }
-        images = None
-        if "images" in tables:
-            with_place = f"{origin}, [images]"
-            images = _validated(with_place, Images, _table(tables["images"], with_place))
-        return _validated(origin, cls, {"columns": columns, "images": images})
+        sections = {
+            name: _validated(place, model, _table(tables[name], place))
+            for name, model in (("images", Images), ("csv", CsvFormat))
+            for place in [f"{origin}, [{name}]"]
+            if name in tables
+        }
+        return _validated(origin, cls, {"columns": columns, **sections})
 
     def to_toml(self) -> str:
         """Write the schema as it stands on disk."""
         sections = []
-        if self.images:
-            sections.append(_section("images", self.images.model_dump(exclude_defaults=True)))
+        for title, part in (("csv", self.csv), ("images", self.images)):
+            fields = part.model_dump(exclude_defaults=True) if part else {}
+            if fields:
+                sections.append(_section(title, fields))
         for name, column in self.columns.items():
             kind = next(
                 key
@@ -243,10 +316,21 @@ def canonical_text(value: Value | bytes) -> str:
     return str(value).strip()
 
 
-def _naive_datetime(value: Any) -> Any:
+def _naive_datetime(value: Any, zone: tzinfo) -> Any:
     if isinstance(value, datetime):
-        return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        return value.astimezone(zone).replace(tzinfo=None) if value.tzinfo else value
     return datetime(value.year, value.month, value.day) if isinstance(value, date) else value
+
+
+def _zone(name: str) -> tzinfo:
+    if _OFFSET.fullmatch(name):
+        return datetime.strptime(name, "%z").tzinfo or UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError, ValueError):
+        raise ValueError(
+            f"there is no time zone {name!r}: write one such as 'Europe/Berlin' or '+01:00'"
+        ) from None
 
 
 def _table(value: Any, place: str) -> dict[str, Any]:
@@ -258,7 +342,7 @@ def _table(value: Any, place: str) -> dict[str, Any]:
 def _column(place: str, declared: Any) -> Column:
     fields = dict(_table(declared, place))
     kind = fields.pop("kind", None)
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise SfumatoError(f"{place}: kind must be one of {', '.join(_KINDS)}, got {kind!r}")
     model, fixed = _KINDS[kind]
     if "integer" in fields:

@@ -21,6 +21,7 @@ from sfumato.data import parsing
 from sfumato.data.spelling import Spellings
 from sfumato.errors import SfumatoError
 from sfumato.schema import (
+    OTHER,
     Boolean,
     Categorical,
     Column,
@@ -32,7 +33,6 @@ from sfumato.schema import (
 )
 
 DEFAULT_CELLS = 4096
-OTHER = "(other)"
 MISSING = "(missing)"
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
