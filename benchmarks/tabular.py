@@ -112,7 +112,7 @@ def speed() -> None:
             budget = sf.Budget(epsilon=1, delta=1e-5)
             with timed() as taken:
                 model = sf.Pairs(target=table.target).fit(source, table.schema, budget)
-                write_synthetic(output, model.sample())
+                write_synthetic(output, model.sample(), model.schema)
         result[name] = {
             "rows": table.train.num_rows,
             "seconds": round(taken["seconds"], 1),

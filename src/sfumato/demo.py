@@ -52,7 +52,7 @@ def _patients(folder: Path, progress: Progress) -> tuple[Model, Evaluation]:
         folder / "patients.csv", schema, Budget(epsilon=1), progress=progress
     )
     synthetic = model.sample()
-    write_synthetic(folder / "synthetic-patients.csv", synthetic)
+    write_synthetic(folder / "synthetic-patients.csv", synthetic, schema)
     found = evaluate(private, synthetic, schema, TARGET, test=held_out, progress=progress)
     _write_reports(folder, "patients", model, found)
     return model, found
@@ -71,7 +71,7 @@ def _digits(folder: Path, progress: Progress) -> tuple[Model, Evaluation]:
     schema = Schema(images=Images(height=8, width=8, classes=tuple(range(10))))
     model = Moments().fit((x[:1400], y[:1400]), schema, Budget(epsilon=10), progress=progress)
     drawn = model.sample(4000)
-    write_synthetic(folder / "synthetic-digits.npz", drawn)
+    write_synthetic(folder / "synthetic-digits.npz", drawn, schema)
     found = evaluate_images(
         x[:1400], y[:1400], drawn.x, drawn.y, x[1400:], y[1400:], progress=progress
     )

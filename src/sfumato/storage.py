@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from sfumato.errors import SfumatoError
 
 
 @contextmanager
-def reserved(path: Path, size: int = 0) -> Iterator[BinaryIO]:
+def reserved(path: Path, size: int = 0, private: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing that appears at `path`, durably, only when the block ends well.
 
     Room for `size` bytes is taken at once, so that a full disk is noticed before the block runs.
+    Nobody but its owner may read a `private` one.
     """
     temporary = None
     try:
@@ -29,7 +30,8 @@ def reserved(path: Path, size: int = 0) -> Iterator[BinaryIO]:
             file.truncate()
             file.flush()
             os.fsync(descriptor)
-        os.chmod(temporary, 0o666 & ~_umask())  # a temporary file is private, this one is not
+        if not private:
+            os.chmod(temporary, 0o666 & ~_umask())  # as any file; temporary ones are private
         os.replace(temporary, path)
         temporary = None
         _sync_folder(path.parent)
@@ -40,9 +42,36 @@ def reserved(path: Path, size: int = 0) -> Iterator[BinaryIO]:
             Path(temporary).unlink(missing_ok=True)
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def refuse_overwriting(
+    outputs: Mapping[str, Path | None], inputs: Iterable[Any], force: bool
+) -> None:
+    """Refuse outputs that would overwrite an input or one another; existing ones need `force`.
+
+    Outputs are given by what asks for them. Inputs that are no paths cannot be overwritten.
+    """
+    taken = [(Path(each), "an input") for each in inputs if each and isinstance(each, str | Path)]
+    for asked, path in outputs.items():
+        if path is None:
+            continue
+        for other, what in taken:
+            if _same(path, other) or other.resolve() in path.resolve().parents:
+                raise SfumatoError(f"{path} ({asked}) would overwrite {what}: name another file")
+        if path.is_dir() and path.suffix:
+            raise SfumatoError(f"{path} ({asked}) is a folder: name a file")
+        if path.is_file() and not force:
+            raise SfumatoError(f"{path} ({asked}) exists: name another file, or use --force")
+        taken.append((path, f"what {asked} writes"))
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.exists() and other.exists():
+        return one.samefile(other)  # also where two names are links to one file
+    return one.resolve() == other.resolve()
+
+
+def write_whole(path: Path, content: bytes, private: bool = False) -> None:
     """Write a file at once."""
-    with reserved(path) as file:
+    with reserved(path, private=private) as file:
         file.write(content)
 
 
@@ -110,12 +139,19 @@ def locked(path: Path) -> Iterator[None]:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path.with_name(f".{path.name}.lock"), "wb") as file:
+        lock = path.with_name(f".{path.name}.lock")
+        with open(lock, "wb") as file:
             try:
                 flock(file, LOCK_EX | LOCK_NB)
+                held = lock.exists() and os.path.samestat(os.fstat(file.fileno()), os.stat(lock))
             except BlockingIOError:
-                raise SfumatoError(f"{path} is in use by another run: wait for it") from None
-            yield
+                held = False
+            if not held:  # or the one that held it is just leaving
+                raise SfumatoError(f"{path} is in use by another run: wait for it")
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
     except OSError as error:
         raise SfumatoError(f"cannot write {path}: {error.strerror or error}") from None
 

@@ -10,10 +10,12 @@ from sfumato.data.writing import check_output, write_synthetic
 from sfumato.errors import SfumatoError
 from sfumato.methods.base import Method, Model
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import Ledger
 from sfumato.progress import Progress, silent
 from sfumato.registry import method_class
 from sfumato.schema import Schema
+from sfumato.storage import refuse_overwriting
 
 Settings = TypeVar("Settings", bound=Method)
 
@@ -70,6 +72,8 @@ def synthesize(
     dataset: str | None = None,
     folder: Path | None = None,
     pay_again: bool = False,
+    use_saved: bool = False,
+    gate: Gate = Gate(),
     progress: Progress = silent,
 ) -> Synthesis:
     """Fit a method to private rows, draw a synthetic data set from it, and write it.
@@ -91,17 +95,18 @@ def synthesize(
     if rows is not None and rows < 0:
         raise SfumatoError(f"rows must not be negative, got {rows}")
     if output:
-        check_output(output, schema, Path(data) if isinstance(data, str | Path) else None)
+        check_output(output, schema)
+        refuse_overwriting({"output": output}, inputs=[data], force=True)
         folder = folder or releases_beside(output)
     model = method.fit(
         data, schema, budget, ledger=ledger, dataset=dataset, folder=folder, pay_again=pay_again,
-        progress=progress,
+        use_saved=use_saved, gate=gate, progress=progress,
     )  # fmt: skip
     progress("sampling", None)
     drawn = model.sample(rows, seed=seed)
     if output:
         progress(f"writing {output}", None)
-        write_synthetic(output, drawn)
+        write_synthetic(output, drawn, schema)
     return Synthesis(drawn, model)
 
 

@@ -65,7 +65,7 @@ def test_training_again_costs_nothing_and_gives_the_same_model(
     folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("one.csv", "two.csv"):
-        assert run(capsys, *TRAIN, *TARGET)[0] == 0
+        assert run(capsys, *TRAIN, *TARGET, "--force")[0] == 0
         assert run(capsys, "classify", "predict", "m.sfumato", "people.csv", "-o", name)[0] == 0
     assert (folder / "one.csv").read_bytes() == (folder / "two.csv").read_bytes()
     assert len(Ledger(own_ledger).entries("people")) == 1

@@ -183,11 +183,11 @@ def test_booleans_are_read_in_their_usual_spellings(tmp_path: Path, true: str, f
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", "", "empty or not well-formed csv"),
+        ("a.csv", "", "the file is empty"),
         ("a.csv", "age,pay,town\n1,2,x\n", "no column 'sick'"),
         ("a.csv", "age,age\n1,2\n", "two columns of the same name"),
-        ("a.csv", "age,pay,town,sick\n1,2,secret\n", "not well-formed csv"),
-        ("a.parquet", "nonsense", "cannot read"),
+        ("a.csv", "age,pay,town,sick\n1,2,secret\n", "line 2 has 3 fields where the header has 4"),
+        ("a.parquet", "nonsense", "not a parquet file"),
         ("a.xlsx", "nonsense", "ends in .csv"),
     ],
 )

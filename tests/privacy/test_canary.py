@@ -24,7 +24,7 @@ from learners import Plain, Seeded
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.dpsgd import Schedule, first_state, noisy_steps
 from sfumato.privacy.gradients import clip_factors
-from sfumato.privacy.release import plan_training
+from sfumato.privacy.planning import plan_training
 
 EPSILON, DELTA = 1.0, 1e-3
 CLIP = 0.5

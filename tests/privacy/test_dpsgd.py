@@ -21,7 +21,8 @@ from sfumato.privacy.answers import digest_of, training_from_bytes
 from sfumato.privacy.budget import Budget, Relation, TrainingSpend
 from sfumato.privacy.dpsgd import Learner, Schedule, State, first_state, noisy_steps
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator, plan_training
+from sfumato.privacy.planning import plan_training
+from sfumato.privacy.release import Curator
 from sfumato.privacy.sampled_gaussian import sampled_epsilon
 from sfumato.storage import next_of
 from support import SCHEMA, coded, count_statistic, rewritten
@@ -212,7 +213,7 @@ def test_a_refused_training_reads_nothing() -> None:
 def test_a_finished_training_is_taken_up_again_at_no_cost(tmp_path: Path) -> None:
     ledger = Ledger(":memory:")
     first = curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
-    wall = curator(None, ledger=ledger, folder=tmp_path)
+    wall = curator(ledger=ledger, folder=tmp_path)
     again = wall.train("t", Adder(2), SCHEDULE)
     assert again.step == 6
     assert np.array_equal(first.arrays["weights/place"], again.arrays["weights/place"])
@@ -354,7 +355,12 @@ def test_a_copy_that_is_finished_while_rows_are_read_ends_the_first(tmp_path: Pa
     shutil.copytree(tmp_path / "one", tmp_path / "two")
 
     class Slow:
+        reads = 0
+
         def __iter__(self) -> Iterator[Batch]:
+            self.reads += 1
+            if self.reads == 1:  # to compare them with those of the saved state
+                return iter(ROWS)
             curator(ledger=ledger, folder=tmp_path / "two").train("t", Adder(2), SCHEDULE)
             return iter(ROWS)
 

@@ -20,7 +20,8 @@ from sfumato.errors import SfumatoError
 from sfumato.methods.base import Fitted, Method, Plan
 from sfumato.methods.spaces import PointSpace, TableSpace, space_of
 from sfumato.privacy.budget import Budget
-from sfumato.privacy.release import Curator, plan_training
+from sfumato.privacy.planning import plan_training
+from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema, Value
 
@@ -178,7 +179,7 @@ class ClassifierModel(Fitted):
             return
         codec = TableCodec(self.schema)
         known = [name for name in codec.names if name != self.method.target]
-        for rows in table_rows(data, known).batches(known):
+        for rows in table_rows(data, known, self.schema.csv).batches(known):
             columns = [
                 rows.column(name) if name in known else pa.nulls(rows.num_rows, pa.string())
                 for name in codec.names

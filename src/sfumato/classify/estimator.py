@@ -24,6 +24,7 @@ from sfumato.classify.locally_linear import LocallyLinear
 from sfumato.data.image_codec import label_texts
 from sfumato.data.spelling import Spellings
 from sfumato.privacy.budget import Budget, Guarantee, Relation
+from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Categorical, Column, Images, Numeric, Schema
 
@@ -143,6 +144,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             budget,
             ledger=Ledger(self.ledger) if self.ledger else None,
             dataset=self.dataset,
+            gate=Gate(None),  # values outside are clamped, as the parameters say
         )
         # The mark goes wherever the model goes: into its file and onto its certificate.
         guarantee = replace(model.guarantee, caveats=self._caveats)

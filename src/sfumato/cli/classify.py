@@ -7,22 +7,34 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.cli.ledger import Delta, LedgerFile, RelationOption, Unit, open_ledger
-from sfumato.cli.synthesis import (
+from sfumato.cli.ledger import open_ledger
+from sfumato.cli.options import (
+    STANDARD,
     Dataset,
+    Delimiter,
+    Delta,
+    Encoding,
     Epsilon,
+    Force,
     Input,
+    LedgerFile,
+    Misfit,
+    MisfitBudget,
+    ModelFile,
     PayAgain,
     Quiet,
+    RelationOption,
     Releases,
+    Report,
     SchemaFile,
     Seed,
     Target,
-    pairs,
-    print_guarantee,
-    show,
-    write_certificate,
+    Unit,
+    UseSaved,
+    load_schema,
+    private_data,
 )
+from sfumato.cli.synthesis import pairs, print_guarantee, show, write_certificate
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Budget, Relation
 
@@ -30,12 +42,8 @@ app = typer.Typer(
     help="Train a differentially private classifier that explains itself.", no_args_is_help=True
 )
 
-ModelFile = Annotated[Path, typer.Argument(help="A model file that classify train saved.")]
 NewData = Annotated[
     Path, typer.Argument(help="New data in the schema's form; they need no target column.")
-]
-Report = Annotated[
-    Path | None, typer.Option("--report", help="Also write the certificate as a web page.")
 ]
 
 
@@ -55,19 +63,29 @@ def train(
     report: Report = None,
     releases: Releases = None,
     pay_again: PayAgain = False,
+    use_saved: UseSaved = False,
+    misfit: Misfit = "0.01",
+    misfit_budget: MisfitBudget = 0.0,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="A setting: maps, beta, rate, epochs, clip, …, as key=value."),
     ] = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Train on private data and save the model, which may be shared."""
     from sfumato.classify.locally_linear import LocallyLinear
     from sfumato.cli.console import progress_display
-    from sfumato.schema import Schema
+    from sfumato.privacy.gate import Gate
+    from sfumato.storage import locked, refuse_overwriting
     from sfumato.synthesis import releases_beside, with_settings
 
-    public = Schema.load(schema)
+    refuse_overwriting(
+        {"--output": output, "--report": report}, [data, schema, ledger, releases], force
+    )
+    public = load_schema(schema, delimiter, encoding)
     chosen: dict[str, Any] = {"seed": seed, **pairs(settings, "--set")}
     if target is not None:
         chosen["target"] = target
@@ -76,19 +94,21 @@ def train(
     budget = Budget(
         epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit
     )
-    with progress_display(quiet) as progress:
+    with progress_display(quiet) as progress, locked(output):
         model = method.fit(
-            data,
+            private_data(data, dataset),
             public,
             budget,
             ledger=open_ledger(ledger),
             dataset=dataset,
             folder=releases or releases_beside(output),
             pay_again=pay_again,
+            use_saved=use_saved,
+            gate=Gate.of(misfit, misfit_budget),
             progress=progress,
         )
-    model.save(output)
-    write_certificate(model, report, output.name)
+        model.save(output)
+    write_certificate(model, report, output.name, model=output)
     if not quiet:
         print_guarantee(model)
     print(output)
@@ -98,25 +118,39 @@ def train(
 def predict(
     model: ModelFile,
     data: NewData,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The csv file to write.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The csv file to write; - for stdout.")
+    ],
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Predict the class of each row: a column prediction, and one probability per class."""
+    import sys
+
     import pyarrow as pa
     import pyarrow.csv
 
+    from sfumato.cli.console import progress_display
     from sfumato.schema import canonical_text
-    from sfumato.storage import reserved
+    from sfumato.storage import refuse_overwriting, reserved
 
-    if output.suffix != ".csv":
-        raise SfumatoError(f"{output}: predictions are written to .csv")
+    file = None if output == STANDARD else output
+    refuse_overwriting({"--output": file}, [model, data], force)
+    if file and file.suffix != ".csv":
+        raise SfumatoError(f"{file}: predictions are written to .csv")
     loaded = _classifier(model)
-    chances = loaded.predict_proba(data)
+    with progress_display(quiet) as progress:
+        progress("predicting", None)
+        chances = loaded.predict_proba(data)
     columns = {"prediction": loaded.names(chances.argmax(axis=1))}
     for index, value in enumerate(loaded.classes):
         columns[f"probability_{canonical_text(value)}"] = chances[:, index]
-    with reserved(output) as file:
-        pa.csv.write_csv(pa.table(columns), file)
-    print(output)
+    if file is None:
+        pa.csv.write_csv(pa.table(columns), sys.stdout.buffer)
+        return
+    with reserved(file) as opened:
+        pa.csv.write_csv(pa.table(columns), opened)
+    print(file)
 
 
 @app.command()
@@ -125,6 +159,7 @@ def explain(
     data: NewData,
     output: Annotated[Path, typer.Option("--output", "-o", help="png, svg, or json for data.")],
     row: Annotated[int, typer.Option("--row", help="Which row, from 0 on.")] = 0,
+    force: Force = False,
 ) -> None:
     """Show which linear maps decided about one row, and what they look for.
 
@@ -132,7 +167,9 @@ def explain(
     """
     from sfumato.classify.locally_linear import LocallyLinearModel
     from sfumato.classify.pictures import check_format, write_explanation
+    from sfumato.storage import refuse_overwriting
 
+    refuse_overwriting({"--output": output}, [model, data], force)
     check_format(output)
     loaded = _classifier(model)
     if not isinstance(loaded, LocallyLinearModel):

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli.synthesis import Quiet, SchemaFile, Seed, Target
+from sfumato.cli.options import (
+    Delimiter,
+    Encoding,
+    Force,
+    Quiet,
+    SchemaFile,
+    Seed,
+    Target,
+    load_schema,
+)
 
 
 def evaluate(
@@ -30,17 +39,23 @@ def evaluate(
             "--report", help="Also write the internal report, to a file or into a folder."
         ),
     ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     seed: Seed = 0,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Measure synthetic data against real ones. The output is private: do not publish it."""
     from sfumato import evaluate as measures
     from sfumato.cli.console import print_table, progress_display
     from sfumato.evaluate.report import internal_html, report_name
-    from sfumato.schema import Schema
-    from sfumato.storage import write_whole
+    from sfumato.storage import refuse_overwriting, write_whole
 
-    public = Schema.load(schema)
+    if report and report.is_dir():
+        report = report / report_name(synthetic.stem, "internal")
+    inputs = [real, synthetic, schema, test]
+    refuse_overwriting({"--json": json, "--report": report}, inputs, force)
+    public = load_schema(schema, delimiter, encoding)
     with progress_display(quiet) as progress:
         found = measures.evaluate(
             real, synthetic, public, target, test=test, full=full, seed=seed, progress=progress
@@ -48,7 +63,6 @@ def evaluate(
     if json:
         write_whole(json, found.to_json().encode())
     if report:
-        report = report / report_name(synthetic.stem, "internal") if report.is_dir() else report
         page = internal_html(found, title=f"{synthetic.name} against {real.name}")
         write_whole(report, page.encode())
     print_table(

@@ -7,22 +7,11 @@ from typing import Annotated
 
 import typer
 
+from sfumato.cli.options import Delta, LedgerFile, RelationOption, Unit
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.ledger import ROW, Currency, Ledger
 
 app = typer.Typer(help="Show what was spent, or set a limit.", no_args_is_help=True)
-
-LedgerFile = Annotated[
-    Path | None,
-    typer.Option("--ledger", help="The ledger file; by default SFUMATO_LEDGER or the user's own."),
-]
-Delta = Annotated[float, typer.Option("--delta", help="What is added to each probability.")]
-RelationOption = Annotated[
-    Relation, typer.Option("--relation", help="Which data sets count as neighbours.")
-]
-Unit = Annotated[
-    int, typer.Option("--rows-per-unit", help="The most rows that one person or unit has.")
-]
 
 
 @app.command()

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from sfumato.cli.options import Delimiter, Encoding, Misfit, SchemaFile, load_schema
+from sfumato.errors import SfumatoError
+
 app = typer.Typer(help="Write a first schema, or check data against one.", no_args_is_help=True)
 
 Input = Annotated[Path, typer.Argument(help="The private table: csv, csv.gz or parquet.")]
@@ -23,11 +26,20 @@ def init(data: Input) -> None:
 @app.command()
 def check(
     data: Input,
-    schema: Annotated[Path, typer.Option("--schema", "-s", help="The schema to check against.")],
+    schema: SchemaFile,
+    misfit: Misfit = "0.01",
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
 ) -> None:
-    """Say which values lie outside the schema. The output is private: do not publish it."""
-    from sfumato.data.inspection import misfits
-    from sfumato.schema import Schema
+    """Say what does not fit the schema. The output is private: do not publish it."""
+    from sfumato.data.inspection import reviewed
+    from sfumato.privacy.gate import Gate
 
+    gate = Gate.of(misfit)
+    found, left_out = reviewed(data, load_schema(schema, delimiter, encoding))
     print("PRIVATE: what follows tells about private rows. Do not publish it.")
-    print("\n".join(misfits(data, Schema.load(schema))) or "every value lies within the schema")
+    sentences = [*found.sentences(), *(f"column '{n}': not in the schema" for n in left_out)]
+    print("\n".join(sentences) or "every value lies within the schema")
+    refusal = None if gate.most is None else found.refusal(gate.most)
+    if refusal:
+        raise SfumatoError("the data do not fit the schema")

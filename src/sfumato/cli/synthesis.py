@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from sfumato.cli.ledger import Delta, LedgerFile, RelationOption, Unit, open_ledger
+from sfumato.cli.ledger import open_ledger
+from sfumato.cli.options import (
+    STANDARD,
+    Dataset,
+    Delimiter,
+    Delta,
+    Encoding,
+    Epsilon,
+    Force,
+    Input,
+    LedgerFile,
+    MethodName,
+    Misfit,
+    MisfitBudget,
+    ModelFile,
+    Output,
+    PayAgain,
+    Quiet,
+    RelationOption,
+    Releases,
+    Report,
+    Rows,
+    SchemaFile,
+    Seed,
+    Settings,
+    Target,
+    Unit,
+    UseSaved,
+    load_schema,
+    private_data,
+)
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Budget, Relation
-
-Input = Annotated[
-    str, typer.Argument(help="The private data: csv, csv.gz, parquet; npz, idx, image folder.")
-]
-SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="The public schema (TOML).")]
-Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="The privacy budget of this run.")]
-Target = Annotated[
-    str | None, typer.Option("--target", "-t", help="The column that others are to predict.")
-]
-MethodName = Annotated[
-    str | None, typer.Option("--method", "-m", help="pairs for tables, moments for images, …")
-]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting of the method, as key=value.")
-]
-Rows = Annotated[
-    int | None, typer.Option("--rows", "-n", help="How many rows; by default the noisy count.")
-]
-Seed = Annotated[int, typer.Option("--seed", help="Fixes public randomness, never the noise.")]
-Dataset = Annotated[
-    str | None, typer.Option("--dataset", help="The name in the ledger; by default the file's.")
-]
-Output = Annotated[
-    Path, typer.Option("--output", "-o", help="csv or parquet; npz or a folder for images.")
-]
-Releases = Annotated[
-    Path | None,
-    typer.Option("--releases", help="Where paid-for releases are kept; by default beside OUTPUT."),
-]
-PayAgain = Annotated[
-    bool,
-    typer.Option(
-        "--pay-again", help="Pay although the releases folder answers another such question."
-    ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-ModelFile = Annotated[Path, typer.Argument(help="A model file that fit or synth saved.")]
 
 
 def plan(
@@ -105,33 +99,49 @@ def synth(
     model: Annotated[
         Path | None, typer.Option("--model", help="Also save the model for more samples.")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Also write the certificate as a web page.")
-    ] = None,
+    report: Report = None,
     releases: Releases = None,
     pay_again: PayAgain = False,
+    use_saved: UseSaved = False,
+    misfit: Misfit = "0.01",
+    misfit_budget: MisfitBudget = 0.0,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     settings: Settings = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Turn private data into a synthetic copy with a differential-privacy guarantee."""
     from sfumato.cli.console import progress_display
-    from sfumato.schema import Schema
+    from sfumato.privacy.gate import Gate
+    from sfumato.storage import locked, refuse_overwriting
     from sfumato.synthesis import synthesize
 
-    public = Schema.load(schema)
-    with progress_display(quiet) as progress:
+    file = None if output == STANDARD else output
+    refuse_overwriting(
+        {"--output": file, "--model": model, "--report": report},
+        [data, schema, ledger, releases], force,
+    )  # fmt: skip
+    if file is None and releases is None:
+        raise SfumatoError("what is paid for must be kept: name a folder with --releases")
+    public = load_schema(schema, delimiter, encoding)
+    with progress_display(quiet) as progress, locked(file) if file else nullcontext():
         made = synthesize(
-            data, public, _budget(epsilon, delta, relation, rows_per_unit),
-            method=_method(public, method, target, settings, seed), output=output, rows=rows,
+            private_data(data, dataset), public, _budget(epsilon, delta, relation, rows_per_unit),
+            method=_method(public, method, target, settings, seed), output=file, rows=rows,
             seed=seed, ledger=open_ledger(ledger), dataset=dataset, folder=releases,
-            pay_again=pay_again, progress=progress,
+            pay_again=pay_again, use_saved=use_saved, gate=Gate.of(misfit, misfit_budget),
+            progress=progress,
         )  # fmt: skip
-    if model:
-        made.model.save(model)
-    write_certificate(made.model, report, output.name)
+        if file is None:
+            print_rows(made.data, public)
+        if model:
+            made.model.save(model)
+        write_certificate(made.model, report, output.name, data=file, model=model)
     if not quiet:
         print_guarantee(made.model)
-    print(output)
+    if file:
+        print(file)
 
 
 def fit(
@@ -147,25 +157,38 @@ def fit(
     seed: Seed = 0,
     dataset: Dataset = None,
     ledger: LedgerFile = None,
+    report: Report = None,
     releases: Releases = None,
     pay_again: PayAgain = False,
+    use_saved: UseSaved = False,
+    misfit: Misfit = "0.01",
+    misfit_budget: MisfitBudget = 0.0,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     settings: Settings = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit a model to private data and save it; sample from it at no further cost."""
     from sfumato.cli.console import progress_display
-    from sfumato.schema import Schema
+    from sfumato.privacy.gate import Gate
+    from sfumato.storage import locked, refuse_overwriting
     from sfumato.synthesis import releases_beside
 
-    public = Schema.load(schema)
+    refuse_overwriting(
+        {"--output": output, "--report": report}, [data, schema, ledger, releases], force
+    )
+    public = load_schema(schema, delimiter, encoding)
     chosen = _method(public, method, target, settings, seed)
-    with progress_display(quiet) as progress:
+    with progress_display(quiet) as progress, locked(output):
         fitted = chosen.fit(
-            data, public, _budget(epsilon, delta, relation, rows_per_unit),
+            private_data(data, dataset), public, _budget(epsilon, delta, relation, rows_per_unit),
             ledger=open_ledger(ledger), dataset=dataset,
-            folder=releases or releases_beside(output), pay_again=pay_again, progress=progress,
+            folder=releases or releases_beside(output), pay_again=pay_again, use_saved=use_saved,
+            gate=Gate.of(misfit, misfit_budget), progress=progress,
         )  # fmt: skip
-    fitted.save(output)
+        fitted.save(output)
+    write_certificate(fitted, report, output.name, model=output)
     if not quiet:
         print_guarantee(fitted)
     print(output)
@@ -179,6 +202,7 @@ def sample(
         list[str] | None, typer.Option("--given", help="A value that all rows have, column=value.")
     ] = None,
     seed: Seed = 0,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Draw rows from a saved model."""
@@ -186,34 +210,47 @@ def sample(
     from sfumato.data.writing import check_output, write_synthetic
     from sfumato.loading import load
     from sfumato.methods.base import Model
+    from sfumato.storage import refuse_overwriting
 
+    file = None if output == STANDARD else output
+    refuse_overwriting({"--output": file}, [model], force)
     loaded = load(model)
     if not isinstance(loaded, Model):
         raise SfumatoError(f"{model} is a {loaded.method.name} model: it draws no rows")
-    check_output(output, loaded.schema)
-    if rows is not None and rows < 0:
-        raise SfumatoError(f"--rows must not be negative, got {rows}")
+    if file:
+        check_output(file, loaded.schema)
     with progress_display(quiet) as progress:
         progress("sampling", None)
         drawn = loaded.sample(rows, given=pairs(given, "--given") or None, seed=seed)
-        progress(f"writing {output}", None)
-        write_synthetic(output, drawn)
-    print(output)
+        if file is None:
+            print_rows(drawn, loaded.schema)
+            return
+        progress(f"writing {file}", None)
+        write_synthetic(file, drawn, loaded.schema)
+    print(file)
 
 
-def show(
-    model: ModelFile,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Write the certificate as a web page.")
-    ] = None,
-) -> None:
+def print_rows(drawn: Any, schema: Any) -> None:
+    """Write a synthetic table to the standard output."""
+    import sys
+
+    from sfumato.data.writing import csv_bytes
+
+    if schema.images:
+        raise SfumatoError("images cannot be written to the standard output: name a file")
+    sys.stdout.buffer.write(csv_bytes(drawn, schema))
+
+
+def show(model: ModelFile, report: Report = None, force: Force = False) -> None:
     """Print the certificate of a saved model or classifier."""
     from sfumato.certificate import certificate_text
     from sfumato.loading import load
+    from sfumato.storage import refuse_overwriting
 
+    refuse_overwriting({"--report": report}, [model], force)
     loaded = load(model)
     print(certificate_text(loaded))
-    write_certificate(loaded, report, model.name)
+    write_certificate(loaded, report, model.name, model=model)
 
 
 def _budget(epsilon: float, delta: float, relation: Relation, rows_per_unit: int) -> Budget:
@@ -231,13 +268,28 @@ def _method(
     return make_method(name or default_method(schema), chosen)
 
 
-def write_certificate(fitted: Any, report: Path | None, name: str) -> None:
-    """Write the certificate as a web page, if one is asked for."""
-    if report:
-        from sfumato.evaluate.report import certificate_html
-        from sfumato.storage import write_whole
+def write_certificate(
+    fitted: Any,
+    report: Path | None,
+    name: str,
+    data: Path | None = None,
+    model: Path | None = None,
+) -> None:
+    """Write the certificate as a web page, if one is asked for; it names the files by digest."""
+    if not report:
+        return
+    from sfumato.evaluate.report import certificate_html
+    from sfumato.privacy.answers import digest_of
+    from sfumato.storage import write_whole
 
-        write_whole(report, certificate_html(fitted, title=f"Certificate of {name}").encode())
+    labelled = {"synthetic data": data, "model": model}
+    files = {
+        f"{label} ({path.name})": digest_of(path.read_bytes())
+        for label, path in labelled.items()
+        if path is not None and path.is_file()
+    }
+    page = certificate_html(fitted, title=f"Certificate of {name}", files=files)
+    write_whole(report, page.encode())
 
 
 def print_guarantee(fitted: Any) -> None:

@@ -5,9 +5,9 @@ Which cell a value has follows from the schema and from that value alone.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -35,7 +35,40 @@ from sfumato.schema import (
 DEFAULT_CELLS = 4096
 MISSING = "(missing)"
 
+_BOUND = "the nearest bound"
+_MIDDLE = "the middle of the bounds"
+
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Why the schema has no place for a value, what becomes of it, and what to change.
+
+    `quoted` tells whether the values themselves explain it, to their owner; `usual` is the share
+    of a column that is nothing to speak of.
+    """
+
+    reason: str
+    becomes: str
+    advice: str
+    quoted: bool = False
+    usual: float = 0.0
+
+
+_NULL = Misfit("missing", "", "nullable = true")
+_NO_NUMBER = Misfit(
+    "not a number", "", 'decimal = "," or thousands = "," as the file writes numbers', True
+)
+_NOT_WHOLE = Misfit("not whole", "the nearest whole number", 'kind = "numeric"')
+_NO_MOMENT = Misfit("not a date or time", "", 'format = "%d/%m/%Y" as the file writes it', True)
+_OFFSET = Misfit(
+    "with a time zone",
+    "the same moment in UTC",
+    'zone = "UTC", "+01:00" or "Europe/Berlin": where clocks show the time that is meant',
+)
+_UNLISTED = Misfit("not listed", "", "values: list them if they are public, or other = true", True)
+_NEITHER = Misfit("neither true nor false", "", 'kind = "categorical" with values', True)
 
 
 class ColumnCode(ABC):
@@ -110,13 +143,9 @@ class ColumnCode(ABC):
         """Give the values at positions in the unit interval."""
         raise TypeError("a category has no position")
 
-    def matched(self, array: pa.Array) -> int:
-        """Count the values that are missing or listed; all of those that need no list. Private."""
-        return len(array)
-
     @abstractmethod
-    def outside(self, array: pa.Array) -> Counter[str]:
-        """Count what lies outside the schema, in words. Private."""
+    def misfits(self, array: pa.Array) -> dict[Misfit, NDArray[np.bool_]]:
+        """Tell which values the schema has no place for, by reason. Private."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +168,9 @@ class NumericCode(ColumnCode):
     high: float
     whole: bool
     nullable: bool
+    decimal: str = "."
+    thousands: str | None = None
+    decimals: int | None = None  # of synthetic numbers; None for as many as tell cells apart
 
     @classmethod
     def of(cls, column: Numeric, cells: int) -> NumericCode:
@@ -161,6 +193,9 @@ class NumericCode(ColumnCode):
             high=high,
             whole=column.integer,
             nullable=column.nullable,
+            decimal=column.decimal,
+            thousands=column.thousands,
+            decimals=column.decimals,
         )
 
     @property
@@ -209,21 +244,36 @@ class NumericCode(ColumnCode):
 
     def count(self, array: pa.Array) -> NDArray[np.float64]:
         """Give plain numbers; whatever is not one becomes NaN."""
-        return parsing.numbers(array)
+        return parsing.numbers(array, self.decimal, self.thousands)
 
-    def outside(self, array: pa.Array) -> Counter[str]:
-        return self.beyond(self.count(array), f"{self.low:g}", f"{self.high:g}", "number")
+    def misfits(self, array: pa.Array) -> dict[Misfit, NDArray[np.bool_]]:
+        numbers = self.count(array)
+        found = self.beyond(array, numbers, f"{self.low:.15g}", f"{self.high:.15g}", _NO_NUMBER)
+        if self.integer:
+            found[_NOT_WHOLE] = np.isfinite(numbers) & (np.rint(numbers) != numbers)
+        return found
 
-    def beyond(self, numbers: NDArray[np.float64], low: str, high: str, kind: str) -> Counter[str]:
-        """Count numbers beyond the bounds, and nulls where none are allowed, in words."""
-        null = 0 if self.nullable else int((~np.isfinite(numbers)).sum())
-        return +Counter(
-            {
-                f"below {low}": int((numbers < self.low).sum()),
-                f"above {high}": int((numbers > self.high).sum()),
-                f"null or not a {kind}": null,
-            }
-        )
+    def beyond(
+        self,
+        array: pa.Array,
+        numbers: NDArray[np.float64],
+        low: str,
+        high: str,
+        unreadable: Misfit,
+    ) -> dict[Misfit, NDArray[np.bool_]]:
+        """Tell what is unreadable, beyond the bounds, or missing where that is not allowed."""
+        missing = parsing.is_missing(array)
+        becomes = "missing" if self.nullable else _MIDDLE
+        found = {
+            replace(unreadable, becomes=becomes): ~np.isfinite(numbers) & ~missing,
+            Misfit(f"below {low}", _BOUND, f"low = {low}: lower it, if that is public"): (
+                np.isfinite(numbers) & (numbers < self.low)
+            ),
+            Misfit(f"above {high}", _BOUND, f"high = {high}: raise it, if that is public"): (
+                np.isfinite(numbers) & (numbers > self.high)
+            ),
+        }
+        return found if self.nullable else {**found, replace(_NULL, becomes=_MIDDLE): missing}
 
     def exact(self, given: pa.Array) -> pa.Scalar | None:
         """Give a single value in the column's type; None if it is not one of the column's."""
@@ -246,7 +296,7 @@ class NumericCode(ColumnCode):
         if self.integer:
             spread = np.floor(spread)
         numbers = self.low + np.minimum(codes, self.cells - 1) * self.width + spread
-        numbers = np.minimum(numbers, self.high)
+        numbers = self._rounded(numbers)
         for index, atom in enumerate(self.atoms):
             numbers[codes == self.cells + index] = atom
         missing = codes == self.size - 1 if self.nullable else None
@@ -257,9 +307,15 @@ class NumericCode(ColumnCode):
     ) -> pa.Array:
         """Scale [0, 1] back to typed values."""
         numbers = self.low + np.clip(unit.astype(np.float64), 0, 1) * (self.high - self.low)
-        if self.integer:
-            numbers = np.rint(numbers)
+        numbers = np.rint(numbers) if self.integer else self._rounded(numbers)
         return _typed(numbers, self.integer, missing if self.nullable else None)
+
+    def _rounded(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Leave no more decimals than tell cells apart: further ones would be made up."""
+        if not self.integer:
+            finest = math.ceil(-math.log10(self.width)) if self.decimals is None else self.decimals
+            numbers = np.round(numbers, min(max(finest, 0), 30))
+        return np.clip(numbers, self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -267,9 +323,7 @@ class DatetimeCode(ColumnCode):
     """Cells of a moment: an integer column of whole units since 1970."""
 
     units: NumericCode
-    unit: str
-    low: datetime
-    high: datetime
+    column: Datetime
 
     @classmethod
     def of(cls, column: Datetime, cells: int) -> DatetimeCode:
@@ -281,7 +335,7 @@ class DatetimeCode(ColumnCode):
         counted = Numeric(
             low=low, high=high, integer=True, bins=column.bins, nullable=column.nullable
         )
-        return cls(NumericCode.of(counted, cells), column.unit, column.low, column.high)
+        return cls(NumericCode.of(counted, cells), column)
 
     @property
     def nullable(self) -> bool:  # type: ignore[override]
@@ -313,7 +367,8 @@ class DatetimeCode(ColumnCode):
 
     def count(self, array: pa.Array) -> NDArray[np.float64]:
         """Give whole units since 1970; whatever is not a moment becomes NaN."""
-        units: NDArray[np.float64] = parsing.seconds(array) // _SECONDS[self.unit]
+        seconds = parsing.seconds(array, self.column.format, self.column.zone)
+        units: NDArray[np.float64] = seconds // _SECONDS[self.column.unit]
         return units
 
     def exact(self, given: pa.Array) -> pa.Scalar | None:
@@ -328,12 +383,27 @@ class DatetimeCode(ColumnCode):
     ) -> pa.Array:
         return self._moments(self.units.from_unit(unit, missing))
 
-    def outside(self, array: pa.Array) -> Counter[str]:
-        return self.units.beyond(self.count(array), str(self.low), str(self.high), "moment")
+    def misfits(self, array: pa.Array) -> dict[Misfit, NDArray[np.bool_]]:
+        low, high = (str(bound).removesuffix(" 00:00:00") for bound in self._declared)
+        found = self.units.beyond(array, self.count(array), low, high, _NO_MOMENT)
+        if self.column.zone is None:
+            found[_OFFSET] = parsing.has_offset(array, self.column.format)
+        return found
+
+    @property
+    def _declared(self) -> tuple[datetime, datetime]:
+        return self.column.low, self.column.high
 
     def _moments(self, counts: pa.Array) -> pa.Array:
-        seconds = pc.multiply(counts, _SECONDS[self.unit]).cast(pa.timestamp("s"))
-        return seconds.cast(pa.date32()) if self.unit == "day" else seconds
+        seconds = pc.multiply(counts, _SECONDS[self.column.unit]).cast(pa.timestamp("s"))
+        if self.column.unit == "day":
+            return seconds.cast(pa.date32())
+        if self.column.zone is None:
+            return seconds
+        # Where clocks are put back or forward, an hour comes twice or not at all.
+        return pc.assume_timezone(
+            seconds, self.column.zone, ambiguous="earliest", nonexistent="earliest"
+        )
 
 
 @dataclass(frozen=True)
@@ -395,18 +465,21 @@ class CategoryCode(ColumnCode):
     def listed(self) -> tuple[Value, ...]:
         return self.values
 
-    def matched(self, array: pa.Array) -> int:
+    def misfits(self, array: pa.Array) -> dict[Misfit, NDArray[np.bool_]]:
         texts, known = self.recognised(array)
-        return pc.sum(pc.or_(pc.is_valid(known), parsing.is_null(texts))).as_py() or 0
+        strange = pc.is_null(known).to_numpy(zero_copy_only=False)
+        missing = strange & parsing.is_null(texts).to_numpy(zero_copy_only=False)
+        unlisted = _NEITHER if self.values == (False, True) else _UNLISTED
+        if self.other:
+            unlisted = replace(unlisted, advice="values: check how they are spelt", usual=0.5)
+        found = {replace(unlisted, becomes=self._default_name): strange & ~missing}
+        if not self.nullable:
+            found[replace(_NULL, becomes=self._default_name)] = missing
+        return found
 
-    def outside(self, array: pa.Array) -> Counter[str]:
-        texts, known = self.recognised(array)
-        strange = pc.filter(texts, pc.is_null(known))
-        null = parsing.is_null(strange)
-        values = pc.filter(strange, pc.invert(null)).to_pylist()
-        found = Counter(f"the unlisted value {value!r}" for value in values)
-        missing = 0 if self.nullable else pc.sum(null).as_py() or 0
-        return found + Counter({"null": missing})
+    @property
+    def _default_name(self) -> str:
+        return f"'{self.names[self.default]}'"
 
     def exact(self, given: pa.Array) -> pa.Scalar | None:
         texts, known = self.recognised(given)

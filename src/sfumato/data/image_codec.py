@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
+from sfumato.data.codes import Misfit
 from sfumato.data.spelling import Spellings
 from sfumato.errors import SfumatoError
 from sfumato.schema import Images, canonical_text
@@ -50,6 +51,16 @@ class ImageCodec:
             found = self._spellings.find(pa.array(label_texts(labels), pa.string()))
             codes[:, 0] = pc.fill_null(found, 0).to_numpy(zero_copy_only=False)
         return Batch(codes, pixels.reshape(len(pixels), -1))
+
+    def misfits(self, labels: Labels) -> tuple[pa.Array, dict[Misfit, NDArray[np.bool_]]]:
+        """Give the labels as texts, and tell which of them are not listed. Private."""
+        texts = pa.array(label_texts(labels), pa.string())
+        if not self.images.classes:
+            return texts, {}
+        first = canonical_text(self.images.classes[0])
+        unlisted = Misfit("not listed", f"'{first}'", "classes: list all that there may be", True)
+        where = pc.is_null(self._spellings.find(texts)).to_numpy(zero_copy_only=False)
+        return texts, {unlisted: where}
 
     def decode(self, unit: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
         """Give pixels back, rounded and clipped to their range."""

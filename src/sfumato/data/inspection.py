@@ -1,20 +1,20 @@
 """For the owner's eyes: a first schema of a table, and how the data fit a schema.
 
-`draft_schema` writes no value of the data. What `misfits` says is private.
+`draft_schema` writes no value of the data. What `reviewed` says is private.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
-from sfumato.data.codes import code_of
-from sfumato.data.sources import CsvRows, ParquetRows, table_rows
+from sfumato.data.csv_rows import CsvRows
+from sfumato.data.image_codec import ImageCodec
+from sfumato.data.review import Review
+from sfumato.data.rows import EncodedImages, EncodedTable
+from sfumato.data.sources import ParquetRows, table_rows
+from sfumato.data.table_codec import TableCodec
 from sfumato.schema import Schema, toml_key
 
 _HEADER = """\
@@ -47,31 +47,20 @@ def draft_schema(data: Any) -> str:
     return "\n".join([_HEADER, *sections])
 
 
-def misfits(data: Any, schema: Schema) -> Iterator[str]:
-    """Say, for each column, which values lie outside the schema. Private."""
-    rows = table_rows(data, list(schema.columns))
-    codes = {name: code_of(column) for name, column in schema.modelled.items()}
-    counts: dict[str, Counter[str]] = {name: Counter() for name in schema.columns}
-    for batch in rows.batches(list(schema.columns)):
-        for name, column in codes.items():
-            counts[name].update(column.outside(batch.column(name)))
-    for name, found in counts.items():
-        for what, count in found.most_common(5):
-            yield f"{name}: {count} × {what}"
-        if len(found) > 5:
-            yield f"{name}: … and {len(found) - 5} more"
-    for name in rows.names:
-        if name not in schema.columns:
-            yield f"{name}: not in the schema, left out"
+def reviewed(data: Any, schema: Schema) -> tuple[Review, list[str]]:
+    """Hold data against a schema, and name the columns that the schema leaves out. Private."""
+    if schema.images:
+        return EncodedImages(data, ImageCodec(schema.images)).review(), []
+    review = EncodedTable(data, TableCodec(schema), max_rows_per_unit=1).review()
+    return review, [
+        name for name in table_rows(data, form=schema.csv).names if name not in schema.columns
+    ]
 
 
 def _typed_fields(data: Any) -> pa.Schema:
     rows = table_rows(data)
-    if isinstance(rows, CsvRows):
-        with pa.csv.open_csv(pa.input_stream(str(rows.path), compression="detect")) as reader:
-            return reader.schema
-    if isinstance(rows, ParquetRows):
-        return pa.parquet.read_schema(rows.path)
+    if isinstance(rows, CsvRows | ParquetRows):
+        return rows.first_kinds()
     return next(iter(rows.batches(rows.names)), pa.record_batch({})).schema
 
 

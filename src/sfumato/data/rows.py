@@ -16,6 +16,7 @@ from sfumato.data import parsing
 from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_sources import image_rows
+from sfumato.data.review import Review
 from sfumato.data.sources import table_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
@@ -23,8 +24,12 @@ from sfumato.errors import SfumatoError
 ROW_BITS = 38
 """More than 2^38 rows are refused: their sums could pass 64 bits."""
 
-# Where fewer values than this share are missing or listed, the schema is probably wrong.
-_MATCHING = 0.1
+
+class Mark(Protocol):
+    """A digest that grows with what is read."""
+
+    def update(self, content: bytes, /) -> None:
+        """Take in more."""
 
 
 class Summable(Protocol):
@@ -62,9 +67,18 @@ class PrivateRows(ABC):
             total += statistic.sum(batch)
         return total
 
-    def review(self) -> tuple[int, list[str]]:
-        """Read everything once: count the rows, and say what their owner should know. Private."""
-        return sum(len(batch) for batch in self), []
+    def review(self, mark: Mark | None = None) -> Review:
+        """Read everything once: say what the owner should know, and mark what was read. Private."""
+        found = Review()
+        for batch in self:
+            _add_to(mark, batch)
+            found.rows += len(batch)
+        found.kept = found.rows
+        return found
+
+    def misfit_flags(self) -> PrivateRows:
+        """Give rows that tell, in place of values, whether they fit the schema: 0 or 1."""
+        raise SfumatoError("misfits can be counted with noise in tables only")
 
 
 class GivenRows(PrivateRows):
@@ -92,6 +106,18 @@ class EncodedImages(PrivateRows):
     def __iter__(self) -> Iterator[Batch]:
         return map(self.codec.encode, self._rows.batches())
 
+    def review(self, mark: Mark | None = None) -> Review:
+        """Read everything once, and count labels that are not listed."""
+        found = Review()
+        for pixels, labels in self._rows.batches():
+            _add_to(mark, self.codec.encode((pixels, labels)))
+            found.rows += len(pixels)
+            if labels is not None:
+                texts, misfits = self.codec.misfits(labels)
+                found.add("class", texts, misfits)
+        found.kept = found.rows
+        return found
+
 
 class EncodedTable(PrivateRows):
     """A private table as batches for statistics; opening it checks names, reading it reads rows.
@@ -107,7 +133,7 @@ class EncodedTable(PrivateRows):
         self.codec = codec
         self._unit = codec.schema.unit_column
         self._names = [*codec.names, *([self._unit] if self._unit else [])]
-        self._rows = table_rows(data, self._names)
+        self._rows = table_rows(data, self._names, codec.schema.csv)
         self._most = max_rows_per_unit
 
     def __iter__(self) -> Iterator[Batch]:
@@ -115,29 +141,59 @@ class EncodedTable(PrivateRows):
         for rows in self._rows.batches(self._names):
             yield self._encoded(rows, seen)
 
-    def review(self) -> tuple[int, list[str]]:
-        """Read everything once: count the rows, and find categories that match almost nothing."""
-        seen: Counter[str] = Counter()
-        count, raw = 0, 0
-        matched: Counter[str] = Counter()
-        columns = dict(zip(self.codec.names, self.codec.columns, strict=True))
+    def review(self, mark: Mark | None = None) -> Review:
+        """Read everything once, and count what the schema has no place for."""
+        found = Review()
         for rows in self._rows.batches(self._names):
-            count += len(self._encoded(rows, seen))
-            raw += rows.num_rows
-            for name, column in columns.items():
-                matched[name] += column.matched(rows.column(name))
-        return count, [
-            f"PRIVATE: column '{name}': {matched[name]} of {raw} values are missing or match a "
-            "listed one; check how the schema spells its values"
-            for name in columns
-            if matched[name] < _MATCHING * raw
-        ]
+            batch = self._encoded(rows, found.units)
+            _add_to(mark, batch)
+            found.kept += len(batch)
+            found.rows += rows.num_rows
+            for name, column in zip(self.codec.names, self.codec.columns, strict=True):
+                array = rows.column(name)
+                found.add(name, array, column.misfits(array))
+        return found
+
+    def misfit_flags(self) -> MisfitFlags:
+        """Give rows that tell of each column, in place of its value, whether it fits."""
+        return MisfitFlags(self)
+
+    def flags(self) -> Iterator[Batch]:
+        """Read 1 for each value that does not fit, else 0; rows of a unit are limited as ever."""
+        seen: Counter[str] = Counter()
+        for rows in self._rows.batches(self._names):
+            flags = np.zeros((rows.num_rows, len(self.codec.names)), np.int32)
+            columns = zip(self.codec.names, self.codec.columns, strict=True)
+            for index, (name, column) in enumerate(columns):
+                for misfit, where in column.misfits(rows.column(name)).items():
+                    flags[where, index] |= misfit.usual == 0
+            yield self._limited(rows, Batch(flags, np.empty((len(flags), 0), np.float32)), seen)
 
     def _encoded(self, rows: pa.RecordBatch, seen: Counter[str]) -> Batch:
-        batch = self.codec.encode(rows)
+        return self._limited(rows, self.codec.encode(rows), seen)
+
+    def _limited(self, rows: pa.RecordBatch, batch: Batch, seen: Counter[str]) -> Batch:
         if not self._unit:
             return batch
         return batch.where(_first_of_each(rows.column(self._unit), seen, self._most))
+
+
+class MisfitFlags(PrivateRows):
+    """A table's rows, of which each value tells only whether it fits the schema: 0 or 1."""
+
+    codec = None
+
+    def __init__(self, table: EncodedTable) -> None:
+        self._table = table
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self._table.flags()
+
+
+def _add_to(mark: Mark | None, batch: Batch) -> None:
+    if mark is not None:
+        mark.update(batch.codes.tobytes())
+        mark.update(batch.numbers.tobytes())
 
 
 def encoded_rows(

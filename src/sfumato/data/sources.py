@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet
 
+from sfumato.data.csv_rows import CsvRows
 from sfumato.data.frames import BATCH_ROWS, PandasRows, is_pandas
 from sfumato.errors import SfumatoError
+from sfumato.schema import CsvFormat
 
-_ENDINGS = {".csv", ".parquet", ".pq", ".npz"}
+_TEXTS = (".csv", ".tsv", ".tab", ".txt")
+_ENDINGS = {*_TEXTS, ".parquet", ".pq", ".npz"}
+_PARQUET = b"PAR1"
 
 
 class TableRows(Protocol):
@@ -34,75 +35,32 @@ class TableRows(Protocol):
         """Read the named columns."""
 
 
-class CsvRows:
-    """A csv file, plain or gzipped, streamed; every column arrives as text.
-
-    An open quote makes one value of everything up to the next quote: a single row would swallow
-    others. Such a value holds a line break, so each value of each column is looked at, also of
-    those that nobody asked for, and a line break in any of them is refused.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with self._open({}) as reader:
-            self.names = reader.schema.names
-        if any(mark in name for name in self.names for mark in "\r\n"):
-            raise SfumatoError(f"{path}: a column name holds a line break; close its quote")
-
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read the named columns as text."""
-        kinds = {name: pa.string() if name in names else pa.binary() for name in self.names}
-        with self._plain_errors(), self._open(kinds) as reader:
-            for batch in reader:
-                for column in batch.columns:
-                    if pc.any(pc.match_substring_regex(column, "[\r\n]")).as_py():
-                        raise SfumatoError(
-                            f"{self.path}: a value holds a line break; close its quote or remove it"
-                        )
-                yield batch.select(list(names))
-
-    def _open(self, kinds: dict[str, pa.DataType]) -> pa.csv.CSVStreamingReader:
-        with self._plain_errors():
-            return pa.csv.open_csv(
-                pa.input_stream(str(self.path), compression="detect"),
-                read_options=pa.csv.ReadOptions(block_size=1 << 23),
-                parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-                convert_options=pa.csv.ConvertOptions(
-                    column_types=kinds, strings_can_be_null=False
-                ),
-            )
-
-    @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
-        """Say what is wrong without Arrow's message, which quotes the private row."""
-        try:
-            yield
-        except pa.ArrowInvalid:
-            raise SfumatoError(
-                f"{self.path} is empty or not well-formed csv: every row needs as many fields as "
-                "the header, in UTF-8"
-            ) from None
-        except OSError:
-            raise SfumatoError(f"{self.path} cannot be read to its end: it is damaged") from None
-
-
 class ParquetRows:
     """A parquet file, streamed."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, source: Path | bytes) -> None:
+        self._source = source
+        self._place = "the standard input" if isinstance(source, bytes) else str(source)
         try:
-            self.names = pa.parquet.read_schema(path).names
-        except (pa.ArrowInvalid, OSError) as error:
-            raise SfumatoError(f"cannot read {path} as parquet: {error}") from None
+            self.names = self.first_kinds().names
+        except (pa.ArrowInvalid, OSError):
+            raise SfumatoError(f"{self._place} is not a parquet file, or is damaged") from None
+
+    def first_kinds(self) -> pa.Schema:
+        """Give the types of the columns."""
+        return pa.parquet.read_schema(self._file)
+
+    @property
+    def _file(self) -> Any:
+        return pa.BufferReader(self._source) if isinstance(self._source, bytes) else self._source
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the named columns."""
         try:
-            with pa.parquet.ParquetFile(self.path) as file:
+            with pa.parquet.ParquetFile(self._file) as file:
                 yield from file.iter_batches(BATCH_ROWS, columns=list(names))
         except (pa.ArrowException, OSError):
-            raise SfumatoError(f"{self.path} cannot be read to its end: it is damaged") from None
+            raise SfumatoError(f"{self._place} cannot be read to its end: it is damaged") from None
 
 
 class ArrowRows:
@@ -123,36 +81,44 @@ class ArrowRows:
         return pa.RecordBatchReader.from_stream(self._frame)
 
 
-def table_rows(data: Any, names: Sequence[str] = ()) -> TableRows:
+def table_rows(data: Any, names: Sequence[str] = (), form: CsvFormat | None = None) -> TableRows:
     """Open a table and check, before anything is spent, that it has the named columns."""
-    rows = _open_table(data)
-    twice = [name for name, count in Counter(rows.names).items() if count > 1]
-    if twice:
-        raise SfumatoError(f"the data have two columns of the same name: '{twice[0]}'")
+    rows = _open_table(data, form)
+    counts = Counter(rows.names)
     for name in names:
-        if name not in rows.names:
+        if counts[name] > 1:
+            raise SfumatoError(f"the data have two columns of the same name: '{name}'")
+        if name not in counts:
             raise SfumatoError(
                 f"the data have no column '{name}'; remove it from the schema or rename it "
-                f"(columns: {', '.join(rows.names)})"
+                f"(columns: {', '.join(rows.names)}).{getattr(rows, 'hint', '')}"
             )
     return rows
 
 
-def _open_table(data: Any) -> TableRows:
-    """Open a path to csv, csv.gz or parquet, or a frame."""
+def _open_table(data: Any, form: CsvFormat | None) -> TableRows:
+    """Open a path to csv, csv.gz or parquet, the bytes of such a file, or a frame."""
     if is_pandas(data):
         return PandasRows(data)
     if hasattr(data, "__arrow_c_stream__"):
         return ArrowRows(data)
+    if isinstance(data, bytes):
+        return ParquetRows(data) if data.startswith(_PARQUET) else CsvRows(data, form)
     if not isinstance(data, str | Path):
-        raise SfumatoError(f"cannot read a table from a {type(data).__name__}")
+        raise SfumatoError(
+            f"cannot read a table from a {type(data).__name__}: give a path or a frame"
+        )
     path = _existing(data)
-    suffixes = "".join(path.suffixes).lower()
-    if suffixes.endswith((".csv", ".csv.gz")):
-        return CsvRows(path)
-    if suffixes.endswith((".parquet", ".pq")):
+    if path.is_dir():
+        raise SfumatoError(f"{path} is a folder, and the schema is that of a table")
+    endings = "".join(path.suffixes).lower().removesuffix(".gz")
+    if endings.endswith(_TEXTS):
+        return CsvRows(path, form)
+    if endings.endswith((".parquet", ".pq")):
         return ParquetRows(path)
-    raise SfumatoError(f"cannot tell what {path} is: a table ends in .csv, .csv.gz or .parquet")
+    raise SfumatoError(
+        f"cannot tell what {path} is: a table ends in .csv, .tsv, .csv.gz or .parquet"
+    )
 
 
 def _existing(data: str | Path) -> Path:

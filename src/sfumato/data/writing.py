@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 from collections.abc import Iterable
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
@@ -16,29 +20,27 @@ from PIL import Image
 from sfumato.data.image_codec import Labels
 from sfumato.data.image_set import ImageSet
 from sfumato.errors import SfumatoError
-from sfumato.schema import Schema
+from sfumato.schema import Column, Datetime, Numeric, Schema
 from sfumato.storage import reserved
 
 
-def check_output(path: Path, schema: Schema, data: Path | None = None) -> None:
+def check_output(path: Path, schema: Schema) -> None:
     """Refuse an output that could not be written, before anything is spent.
 
-    Nor may synthetic data lie among private data, or among those of another model.
+    Nor may synthetic images lie among those of another model.
     """
-    if data is not None and data.resolve() in (path.resolve(), *path.resolve().parents):
-        raise SfumatoError(f"{path}: write synthetic data somewhere else than the private data")
-    if path.is_dir() and any(path.iterdir()):
-        raise SfumatoError(f"{path}: the folder is not empty; name a new one")
     if schema.images:
         if path.suffix not in ("", ".npz"):
             raise SfumatoError(f"{path}: images are written to .npz or to a folder")
+        if path.is_dir() and any(path.iterdir()):
+            raise SfumatoError(f"{path}: the folder is not empty; name a new one")
         if not path.suffix:
             check_folder_names(schema.images.classes)
-    elif path.suffix not in (".csv", ".parquet"):
-        raise SfumatoError(f"{path}: a table is written to .csv or .parquet")
+    elif not _is_csv(path) and path.suffix != ".parquet":
+        raise SfumatoError(f"{path}: a table is written to .csv, .csv.gz or .parquet")
 
 
-def write_synthetic(path: Path, data: pa.Table | ImageSet) -> None:
+def write_synthetic(path: Path, data: pa.Table | ImageSet, schema: Schema) -> None:
     """Write a synthetic table or image set by the ending of its path."""
     if isinstance(data, ImageSet):
         if path.suffix == ".npz":
@@ -48,10 +50,56 @@ def write_synthetic(path: Path, data: pa.Table | ImageSet) -> None:
             write_folder(path, data.x, data.y)
         return
     with reserved(path) as file:
-        if path.suffix == ".csv":
-            pa.csv.write_csv(data, file)
+        if _is_csv(path):
+            zipped = path.suffix == ".gz"
+            file.write(
+                gzip.compress(csv_bytes(data, schema)) if zipped else csv_bytes(data, schema)
+            )
         else:
             pa.parquet.write_table(data, file)
+
+
+def csv_bytes(table: pa.Table, schema: Schema) -> bytes:
+    """Write a table as the schema says that its csv files are written."""
+    columns = {
+        name: _as_written(table[name], schema.columns.get(name)) for name in table.column_names
+    }
+    buffer = io.BytesIO()
+    options = pa.csv.WriteOptions(delimiter=schema.csv.delimiter)
+    pa.csv.write_csv(pa.table(columns), buffer, options)
+    text = buffer.getvalue()
+    return text if schema.csv.encoding == "utf-8" else text.decode().encode(schema.csv.encoding)
+
+
+def _as_written(values: pa.ChunkedArray, column: Column | None) -> pa.ChunkedArray:
+    """Write moments by their format, and numbers with their decimal mark."""
+    if isinstance(column, Numeric) and column.decimal != ".":
+        return pc.replace_substring(values.cast(pa.string()), ".", column.decimal)
+    if isinstance(column, Datetime) and column.format is not None:
+        return pa.chunked_array([[moment_text(v, column.format) for v in values.to_pylist()]])
+    return values
+
+
+def moment_text(moment: date | datetime | None, form: str) -> str | None:
+    """Write a moment by a format of the schema.
+
+    >>> moment_text(date(2023, 5, 1), "%d/%m/%Y")
+    '01/05/2023'
+    >>> moment_text(date(1960, 1, 3), "days since 1960-01-01")
+    '2'
+    """
+    if moment is None:
+        return None
+    if " since " not in form:
+        return moment.strftime(form)
+    unit, _, day = form.split()
+    told = datetime(*moment.timetuple()[:6]) - datetime.fromisoformat(day)
+    scale = {"days": 86400.0, "seconds": 1.0, "milliseconds": 0.001}[unit]
+    return f"{told.total_seconds() / scale:.15g}"
+
+
+def _is_csv(path: Path) -> bool:
+    return path.name.endswith((".csv", ".csv.gz", ".tsv"))
 
 
 def write_npz(file: BinaryIO, pixels: NDArray[np.uint8], labels: Labels | None) -> None:

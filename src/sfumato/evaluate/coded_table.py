@@ -42,7 +42,7 @@ class CodedTable:
             raise SfumatoError("this schema describes images, not a table")
         codec = TableCodec(schema)
         try:
-            rows = table_rows(data, codec.names)
+            rows = table_rows(data, codec.names, schema.csv)
         except SfumatoError as error:
             raise SfumatoError(f"the {what}: {error}") from None
         batches = [codec.encode(batch) for batch in rows.batches(codec.names) if len(batch)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,14 +16,16 @@ from safetensors.numpy import save
 
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
+from sfumato.methods.misfit_gate import pass_noisy_gate
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend
+from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
 from sfumato.public.provenance import Provenance
 from sfumato.schema import Schema, Value
-from sfumato.storage import write_whole
+from sfumato.storage import locked, write_whole
 
 FORMAT = 1
 """The version of model files that `Fitted.save` writes."""
@@ -98,14 +101,17 @@ class Method(ABC):
         dataset: str | None = None,
         folder: Path | None = None,
         pay_again: bool = False,
+        use_saved: bool = False,
+        gate: Gate = Gate(),
         progress: Progress = silent,
     ) -> Any:
         """Fit to private rows: a path, a frame, or arrays of images.
 
-        All rows are read once, to see that they can be; then every spend goes to the `ledger`
-        under the name `dataset` before anything is worked out from them. Releases are saved in
-        `folder`; fitting again takes them up at no cost. Where that folder holds the answers to
-        other questions (another budget, say), paying for new ones needs `pay_again`.
+        All rows are read once, to see that they can be, and that they fit the schema as far as the
+        `gate` asks; then every spend goes to the `ledger` under the name `dataset` before anything
+        is worked out from them. Releases are saved in `folder`; fitting again takes them up at no
+        cost. Where that folder holds the answers to other questions (another budget, say) or about
+        other rows, paying for new ones needs `pay_again`; `use_saved` takes the latter as they are.
         """
         settings = {key: value for key, value in asdict(self).items() if key not in self.free}
         curator = Curator.of(
@@ -118,9 +124,21 @@ class Method(ABC):
             asker={"method": self.name, "settings": settings},
             folder=folder,
             pay_again=pay_again,
+            use_saved=use_saved,
+            gate=gate,
             progress=progress,
         )
-        return self.learn(curator, progress)
+        try:
+            with locked(folder / "run") if folder else nullcontext():
+                if gate.share and gate.most is not None:
+                    pass_noisy_gate(curator, gate.most)
+                fitted = self.learn(curator, progress)
+        except BaseException:
+            if folder is None:  # nothing is kept that could be gone on with
+                curator.close()
+            raise
+        curator.close()
+        return fitted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -23,6 +23,7 @@ from sfumato.data.image_codec import ImageCodec
 from sfumato.data.rows import GivenRows, PrivateRows
 from sfumato.data.table_codec import TableCodec
 from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend
+from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
 from sfumato.privacy.randomness import SystemRandomness
@@ -80,6 +81,7 @@ class _Tape(Curator):
             dataset="audit",
             schema=schema,
             sampler=sampler,
+            gate=Gate(None),
             randomness=_EveryRow(),
         )
         self.questions: list[str] = []
@@ -91,22 +93,22 @@ class _Tape(Curator):
         self._ask(name, learner.describe(), asdict(schedule))
         return super().train(name, learner, schedule)
 
-    def _noisy_sum(self, statistic: Statistic, spend: Spend) -> Integers:
+    def _noisy_sum(self, rows: PrivateRows, statistic: Statistic, spend: Spend) -> Integers:
         self._ask(asdict(spend), statistic.describe())
-        exact = _Sum(spend.name, self._rows.sum(statistic), spend.sensitivity)
-        return self._answer(exact, lambda: self._sampler(statistic.dim, spend.sigma) + exact.exact)
+        exact = _Sum(spend.name, rows.sum(statistic), spend.sensitivity)
+        return self._played(exact, lambda: self._sampler(statistic.dim, spend.sigma) + exact.exact)
 
     def _noisy_gradient(self, total: Integers, spend: TrainingSpend) -> Integers:
         self._ask(asdict(spend))
         # A replaced row may point the other way: its sensitivity counts twice.
         rows = 1 if self.budget.relation is Relation.ADD_REMOVE else 2
         exact = _Sum(spend.name, total.copy(), rows * spend.sensitivity / spend.grid)
-        return self._answer(exact, lambda: super(_Tape, self)._noisy_gradient(total, spend))
+        return self._played(exact, lambda: super(_Tape, self)._noisy_gradient(total, spend))
 
     def _ask(self, *question: Any) -> None:
         self.questions.append(json.dumps(question, sort_keys=True))
 
-    def _answer(self, exact: _Sum, noisy: Callable[[], Integers]) -> Integers:
+    def _played(self, exact: _Sum, noisy: Callable[[], Integers]) -> Integers:
         index = len(self.answers)
         self.sums.append(exact)
         self.answers.append(noisy() if self._recorded is None else self._recorded[index])

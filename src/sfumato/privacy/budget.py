@@ -66,6 +66,10 @@ class Budget:
         """The zCDP budget that implies this (epsilon, delta)."""
         return rho_for(self.epsilon, self.delta)
 
+    def part(self, share: float) -> Budget:
+        """Give the budget of which a share of rho is left."""
+        return replace(self, epsilon=epsilon_of(share * self.rho * (1 - 1e-9), self.delta))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cost(ABC):
@@ -134,6 +138,23 @@ class Spend(Cost):
 
     def to_row(self) -> dict[str, str | float]:
         return asdict(self) | {"rho": self.rho}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reserved(Cost):
+    """What a run has set aside for questions that it has not asked yet."""
+
+    amount: float
+
+    @property
+    def rho(self) -> float:
+        return self.amount
+
+    def in_words(self) -> tuple[str, str]:
+        return "", f"rho {self.rho:.4g}"
+
+    def to_row(self) -> dict[str, str | float]:
+        return {"name": self.name, "rho": self.amount}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,10 @@
 """The ledger: every spend on every data set, over all runs, in one append-only SQLite file.
 
-Contract: when `record` returns, the spend is on disk. It is called before anything is worked out
-from the rows that it pays for, so a crash can lose a release but never a spend. Checking a limit
-and writing the spend are one immediate transaction, so processes that spend at once cannot pass
-the limit together.
+Contract: a run reserves all that it may spend before its first question, or is refused as a whole;
+what it does not spend is free again when it ends. When `record` returns, the spend is on disk. It
+is called before anything is worked out from the rows that it pays for, so a crash can lose a
+release but never a spend. Checking a limit and writing are one immediate transaction, so processes
+that spend at once cannot pass the limit together.
 
 With each spend the ledger keeps the digest of the question that it paid for, and of every answer
 that was saved. So a file among the releases that nobody paid for, or that was changed, copied or
@@ -18,7 +19,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import fsum
 from pathlib import Path
@@ -29,6 +30,7 @@ from sfumato.privacy.budget import (
     Budget,
     Cost,
     Relation,
+    Reserved,
     composed_epsilon,
 )
 from sfumato.storage import write_whole
@@ -48,6 +50,12 @@ CREATE TABLE IF NOT EXISTS limit_changes (
     epsilon REAL NOT NULL, delta REAL NOT NULL,
     relation TEXT NOT NULL, max_rows_per_unit INTEGER NOT NULL, unit TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS reservations (
+    id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, time TEXT NOT NULL,
+    relation TEXT NOT NULL, max_rows_per_unit INTEGER NOT NULL, unit TEXT NOT NULL,
+    run TEXT NOT NULL, name TEXT NOT NULL, rho REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS closings (id INTEGER PRIMARY KEY, reservation INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS identity (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 """
 
@@ -65,7 +73,7 @@ CREATE TRIGGER IF NOT EXISTS {table}_once BEFORE INSERT ON {table}
 # What came later than the first ledgers: trainings, and the question that was paid for.
 _ADDED_COLUMNS = {
     "rate": "REAL", "steps": "INTEGER", "epsilon": "REAL", "delta": "REAL",
-    "noise_multiplier": "REAL", "question": "TEXT",
+    "noise_multiplier": "REAL", "question": "TEXT", "reservation": "INTEGER",
 }  # fmt: skip
 
 Currency = tuple[Relation, int, str]
@@ -102,6 +110,18 @@ class Limit:
     unit: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """What a run has set aside and not spent yet."""
+
+    number: int
+    dataset: str
+    time: str
+    currency: Currency
+    run: str
+    rest: Reserved
+
+
 class Ledger:
     """All that was ever spent, by data set.
 
@@ -126,7 +146,9 @@ it would reach 5.22: nothing was spent
             self._database.execute("PRAGMA synchronous = EXTRA")
             self._database.executescript(_TABLES)
             self._bring_up_to_date()
-            for table in ("spends", "answers", "limit_changes", "identity"):
+            for table in (
+                "spends", "answers", "limit_changes", "reservations", "closings", "identity",
+            ):  # fmt: skip
                 self._database.executescript(_TRIGGERS.format(table=table))
             if self.path != ":memory:":
                 self._notice_exchange()
@@ -146,25 +168,92 @@ it would reach 5.22: nothing was spent
         spend: Cost,
         unit: str = ROW,
         question: str = "",
+        reservation: int | None = None,
     ) -> int:
         """Write a spend durably, or refuse it because it would pass the data set's limit.
 
         `unit` is the column that names the unit of privacy, or that a unit is a row; `question`
-        the digest of what is asked. The number of the entry is returned.
+        the digest of what is asked; `reservation` the number of what was set aside for it. The
+        number of the entry is returned.
         """
         with self._transaction():
-            self.check_limit(dataset, budget, spend, unit)
-            row = {
-                "dataset": dataset,
-                "time": _now(),
-                "relation": str(budget.relation),
-                "max_rows_per_unit": budget.max_rows_per_unit,
-                "unit": unit,
-                "question": question,
-                **spend.to_row(),
-            }
-            self._insert("spends", row)
-            (number,) = self._database.execute("SELECT last_insert_rowid()").fetchone()
+            self.check_limit(dataset, budget, spend, unit, reservation)
+            return self._write(
+                "spends",
+                dataset,
+                budget,
+                spend,
+                unit,
+                {"question": question, "reservation": reservation},
+            )
+
+    def reserve(
+        self, dataset: str, budget: Budget, rho: float, unit: str = ROW, run: str = ""
+    ) -> int:
+        """Set aside what a run may spend, or refuse it as a whole; give the reservation's number.
+
+        A run that was interrupted takes up its own: `run` is the digest of what makes it the same.
+        """
+        with self._transaction():
+            found = self.open_reservation(dataset, run)
+            if found is not None:
+                return found
+            wanted = Reserved(name="the whole run", dim=0, amount=rho)
+            self.check_limit(dataset, budget, wanted, unit)
+            return self._write("reservations", dataset, budget, wanted, unit, {"run": run})
+
+    def open_reservation(self, dataset: str, run: str) -> int | None:
+        """Find what the same run set aside before it was interrupted."""
+        found = [each.number for each in self.reservations(dataset) if run and each.run == run]
+        return found[0] if found else None
+
+    def close(self, reservation: int) -> None:
+        """Free what a run has set aside and not spent."""
+        with self._transaction():
+            self._insert("closings", {"reservation": reservation})
+
+    def reservations(self, dataset: str | None = None) -> list[Reservation]:
+        """List what is set aside and neither spent nor free again."""
+        rows = self._database.execute(
+            "SELECT r.id, dataset, time, relation, max_rows_per_unit, unit, run, r.rho -"
+            " (SELECT COALESCE(SUM(s.rho), 0) FROM spends s WHERE s.reservation = r.id)"
+            " FROM reservations r WHERE (?1 IS NULL OR dataset = ?1)"
+            " AND NOT EXISTS (SELECT 1 FROM closings c WHERE c.reservation = r.id) ORDER BY r.id",
+            (dataset,),
+        )
+        return [
+            Reservation(
+                number=number,
+                dataset=name,
+                time=time,
+                currency=(Relation(relation), most, unit),
+                run=run,
+                rest=Reserved(name="reserved", dim=0, amount=max(0.0, rest)),
+            )
+            for number, name, time, relation, most, unit, run, rest in rows.fetchall()
+        ]
+
+    def _write(
+        self,
+        table: str,
+        dataset: str,
+        budget: Budget,
+        cost: Cost,
+        unit: str,
+        more: dict[str, Any],
+    ) -> int:
+        """Insert a cost with the terms in which it is spent, and give its number."""
+        row = {
+            "dataset": dataset,
+            "time": _now(),
+            "relation": str(budget.relation),
+            "max_rows_per_unit": budget.max_rows_per_unit,
+            "unit": unit,
+            **more,
+            **cost.to_row(),
+        }
+        self._insert(table, row)
+        (number,) = self._database.execute("SELECT last_insert_rowid()").fetchone()
         return int(number)
 
     def paid(self, dataset: str, question: str) -> list[Entry]:
@@ -272,23 +361,41 @@ it would reach 5.22: nothing was spent
     def _costs(self, dataset: str, currency: Currency) -> list[Cost]:
         return [entry.spend for entry in self.entries(dataset) if entry.currency == currency]
 
-    def check_limit(self, dataset: str, budget: Budget, spend: Cost, unit: str = ROW) -> None:
-        """Refuse a spend that would pass the data set's limit."""
+    def check_limit(
+        self,
+        dataset: str,
+        budget: Budget,
+        spend: Cost,
+        unit: str = ROW,
+        reservation: int | None = None,
+    ) -> None:
+        """Refuse a spend that would pass the data set's limit.
+
+        What others have reserved counts as spent; what was reserved for this very spend does not.
+        """
         found = self.limits().get(dataset)
         if found is None:
             return
         limit, limit_unit = found
         currency = (limit.relation, limit.max_rows_per_unit, limit_unit)
         asked = (budget.relation, budget.max_rows_per_unit, unit)
-        if any(
-            other != currency for other in (asked, *(e.currency for e in self.entries(dataset)))
-        ):
+        reserved = self.reservations(dataset)
+        terms = [
+            asked,
+            *(e.currency for e in self.entries(dataset)),
+            *(r.currency for r in reserved),
+        ]
+        if any(each != currency for each in terms):
             raise SfumatoError(
                 f"the limit of '{dataset}' is for {limit.relation} neighbours with "
                 f"{limit.max_rows_per_unit} row(s) per unit ({limit_unit}): it holds only while "
                 "everything is spent in the same terms"
             )
-        reached = composed_epsilon([*self._costs(dataset, currency), spend], limit.delta)
+        rests = []
+        for each in reserved:
+            used = spend.rho if each.number == reservation else 0.0
+            rests.append(replace(each.rest, amount=max(0.0, each.rest.amount - used)))
+        reached = composed_epsilon([*self._costs(dataset, currency), *rests, spend], limit.delta)
         # A run that spends exactly the limit comes out a few rounding errors above it.
         if reached > limit.epsilon * (1 + 1e-9):
             raise SfumatoError(

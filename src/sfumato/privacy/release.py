@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.image_codec import ImageCodec
+from sfumato.data.review import Review
 from sfumato.data.rows import PrivateRows, encoded_rows
 from sfumato.data.sources import dataset_name, source_name
 from sfumato.data.table_codec import TableCodec
@@ -47,63 +48,23 @@ from sfumato.privacy.budget import (
     Budget,
     Cost,
     Guarantee,
+    Reserved,
     Spend,
     TrainingSpend,
-    composed_epsilon,
 )
+from sfumato.privacy.fingerprints import Fingerprints
+from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import ROW, Entry, Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
+from sfumato.privacy.planning import left_for_training, plan_spend, plan_training
 from sfumato.privacy.randomness import Randomness, SystemRandomness
-from sfumato.privacy.sampled_gaussian import noise_multiplier_for, sampled_epsilon
-from sfumato.privacy.statistic import ENTRY_BITS, Statistic, unit_sensitivity
-from sfumato.privacy.zcdp import gaussian_scale
+from sfumato.privacy.statistic import Statistic
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
 from sfumato.storage import locked, next_of, slot, take_place
 
 if TYPE_CHECKING:
     from sfumato.privacy.dpsgd import Examples, Learner, Schedule, State
-
-# Noise this wide could reach the end of 64 bits; a plan that needs it is refused.
-_LARGEST_SIGMA = 2.0**55
-# What a training after releases takes of delta: their exchange of rho needs some of it, too.
-_TRAINING_DELTA = 0.9
-
-
-def plan_spend(name: str, statistic: Statistic, budget: Budget, share: float) -> Spend:
-    """Work out the noise for a share of the budget's rho; touches no data.
-
-    Refuses what could overflow: entries beyond 2^24, or noise near the end of 64 bits.
-    """
-    sensitivity = unit_sensitivity(statistic, budget)
-    sigma = gaussian_scale(sensitivity, share * budget.rho)
-    if statistic.largest_entry > 1 << ENTRY_BITS or sigma > _LARGEST_SIGMA:
-        raise SfumatoError(
-            f"'{name}' would need numbers beyond 64 bits: raise epsilon or lower its precision"
-        )
-    return Spend(name=name, dim=statistic.dim, sensitivity=sensitivity, sigma=sigma)
-
-
-def plan_training(
-    name: str, dim: int, schedule: Schedule, budget: Budget, spends: tuple[Spend, ...] = ()
-) -> TrainingSpend:
-    """Work out the noise of a training with all that `spends` leave of a budget; touches no data.
-
-    Refuses a unit of several rows: rows are sampled and clipped one by one.
-    """
-    epsilon, delta = _left_for_training(budget, spends, name)
-    noise = noise_multiplier_for(epsilon, delta, schedule.rate, schedule.steps, budget.relation)
-    reached = sampled_epsilon(noise, schedule.rate, schedule.steps, delta, budget.relation)
-    return TrainingSpend(
-        name=name,
-        dim=dim,
-        clip=schedule.clip,
-        noise_multiplier=noise,
-        rate=schedule.rate,
-        steps=schedule.steps,
-        epsilon=reached,
-        delta=delta,
-    )
 
 
 class Curator:
@@ -131,7 +92,11 @@ class Curator:
         Where releases are saved. Without one they live in memory only.
     pay_again
         Whether a question may be paid for although the folder holds another answer to a question
-        of the same name. Otherwise that is refused: it is rarely meant.
+        of the same name, or one from other rows. Otherwise that is refused: it is rarely meant.
+    use_saved
+        Whether saved answers are to be used although the rows have changed; nothing is paid then.
+    gate
+        How much of a column may lie outside the schema.
     """
 
     def __init__(
@@ -146,16 +111,26 @@ class Curator:
         asker: Mapping[str, Any] | None = None,
         folder: Path | None = None,
         pay_again: bool = False,
+        use_saved: bool = False,
+        gate: Gate = Gate(),
         sampler: Sampler = discrete_gaussian,
         randomness: Randomness = SystemRandomness(),
         progress: Progress = silent,
     ) -> None:
-        self.budget = budget
+        self.budget = budget.part(1 - gate.share) if gate.share else budget
+        self._whole_budget = budget
+        self._gate = gate
+        self._spent_at_gate = 0.0
+        self._use_saved = use_saved
+        self._reservation: int | None = None
         self.releases: list[Release] = []
         self.trainings: list[TrainingSpend] = []
         self.folder = folder
         self._rows = rows
         self._reviewed = False
+        self._fingerprints: Fingerprints | None = None
+        self._rows_are = ""
+        self._fingerprint = ""
         self._layout: Arrays = {}
         self._ledger = ledger
         self._dataset = dataset
@@ -180,6 +155,8 @@ class Curator:
         asker: Mapping[str, Any] | None = None,
         folder: Path | None = None,
         pay_again: bool = False,
+        use_saved: bool = False,
+        gate: Gate = Gate(),
         progress: Progress = silent,
     ) -> Curator:
         """Open private data: a path, a frame, or arrays of images. Reads no row.
@@ -199,6 +176,8 @@ class Curator:
             asker=asker,
             folder=folder,
             pay_again=pay_again,
+            use_saved=use_saved,
+            gate=gate,
             progress=progress,
         )
 
@@ -221,7 +200,18 @@ class Curator:
         """The share of the budget that is not spent yet; a training takes all that is left."""
         if self.trainings:
             return 0.0
-        return max(0.0, 1 - sum(release.spend.rho for release in self.releases) / self.budget.rho)
+        return max(0.0, 1 - self._spent / self.budget.rho)
+
+    @property
+    def _spent(self) -> float:
+        """The rho of all releases but the gate's, which has a part of the budget for itself."""
+        return sum(release.spend.rho for release in self.releases) - self._spent_at_gate
+
+    def close(self) -> None:
+        """Free what was reserved and not spent: nothing more will be asked."""
+        if self._reservation is not None:
+            self._ledger.close(self._reservation)
+            self._reservation = None
 
     def layout(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
         """Give the arrays by which the next question is laid out: the saved ones, if there are.
@@ -237,16 +227,28 @@ class Curator:
     def release(self, name: str, statistic: Statistic, share: float) -> Release:
         """Spend a share of the budget on a noisy sum, or take it up again where it was saved."""
         spend = plan_spend(name, statistic, self.budget, share)
-        spent = sum(release.spend.rho for release in self.releases)
-        if self.trainings or spent + spend.rho > self.budget.rho * (1 + 1e-9):
+        if self.trainings or self._spent + spend.rho > self.budget.rho * (1 + 1e-9):
             raise SfumatoError(f"'{name}' would cost more than what is left of the budget")
-        path, question = self._place(name)
+        return self._answer(statistic, spend, self._rows)
+
+    def release_misfits(self, name: str, statistic: Statistic) -> Release:
+        """Spend the gate's share of the budget on noisy counts of values that do not fit.
+
+        The statistic sees, of each row and column, 1 for such a value and 0 for another.
+        """
+        spend = plan_spend(name, statistic, self._whole_budget, self._gate.share)
+        release = self._answer(statistic, spend, self._rows.misfit_flags())
+        self._spent_at_gate = spend.rho
+        return release
+
+    def _answer(self, statistic: Statistic, spend: Spend, rows: PrivateRows) -> Release:
+        path, question = self._place(spend.name)
         with locked(path) if path else nullcontext():
             if path and self._lies_at(path, question):
-                self._progress(f"taking up the saved release '{name}' ({path})", None)
+                self._progress(f"taking up the saved release '{spend.name}' ({path})", None)
                 release = self._saved_release(path, question, statistic, spend)
             else:
-                release = self._new_release(path, question, statistic, spend)
+                release = self._new_release(path, question, statistic, spend, rows)
         self._layout = {}
         self.releases.append(release)
         return release
@@ -307,7 +309,12 @@ class Curator:
         return release
 
     def _new_release(
-        self, path: Path | None, question: str, statistic: Statistic, spend: Spend
+        self,
+        path: Path | None,
+        question: str,
+        statistic: Statistic,
+        spend: Spend,
+        rows: PrivateRows,
     ) -> Release:
         self._may_pay(path, question, spend)
         self._review()
@@ -317,7 +324,7 @@ class Curator:
         with slot(path, room) if path else nullcontext() as publish:
             number = self._pay(spend, question)
             release = Release(
-                values=self._noisy_sum(statistic, spend),
+                values=self._noisy_sum(rows, statistic, spend),
                 statistic=statistic.describe(),
                 spend=spend,
                 resolutions=statistic.resolutions(),
@@ -330,6 +337,10 @@ class Curator:
 
     def _may_pay(self, path: Path | None, question: str, cost: Cost) -> None:
         """Refuse before any row is read: what passes a limit, and what was answered already."""
+        if self._use_saved:
+            raise SfumatoError(
+                f"no saved release answers '{cost.name}': leave --use-saved out to pay for it"
+            )
         if path is None:
             self._check_limit(cost)
             return
@@ -353,8 +364,19 @@ class Curator:
             )
 
     def _check_limit(self, cost: Cost) -> None:
-        unit = self.schema.unit_column or ROW
-        self._ledger.check_limit(self._dataset, self.budget, cost, unit)
+        """Refuse a whole run that would pass the limit, before its first question."""
+        held = self._reservation or self._ledger.open_reservation(self._dataset, self._run)
+        if held is None and isinstance(cost, Spend):
+            cost = Reserved(name="the whole run", dim=0, amount=self._still_to_spend)
+        self._ledger.check_limit(self._dataset, self.budget, cost, self._unit, held)
+
+    @property
+    def _still_to_spend(self) -> float:
+        return self._whole_budget.rho - sum(release.spend.rho for release in self.releases)
+
+    @property
+    def _unit(self) -> str:
+        return self.schema.unit_column or ROW
 
     def _unanswered(self, question: str, cost: Cost) -> int | None:
         """Find a payment for this very question whose answer nobody has seen: a crash came before.
@@ -372,10 +394,23 @@ class Curator:
         if self._reviewed:
             return
         self._progress("reading rows", None)
-        rows, notes = self._rows.review()
-        self._refuse_empty(rows)
-        for note in notes:
-            warnings.warn(note, PrivateWarning, stacklevel=2)
+        if self._fingerprints is None:
+            found = self._rows.review()
+        else:
+            # The same pass tells whose answers are to lie in the folder.
+            reviews: list[Review] = []
+            fingerprint = self._fingerprints.taken(
+                lambda mark: reviews.append(self._rows.review(mark))
+            )
+            found = reviews[0]
+            self._fingerprint = fingerprint
+        self._refuse_empty(found.kept)
+        if self._gate.most is not None and not self._gate.share:
+            refusal = found.refusal(self._gate.most)
+            if refusal:
+                raise SfumatoError(refusal)
+        for sentence in found.sentences():
+            warnings.warn(f"PRIVATE: {sentence}", PrivateWarning, stacklevel=2)
         self._reviewed = True
 
     def _refuse_empty(self, rows: int) -> None:
@@ -384,14 +419,27 @@ class Curator:
 
     def _pay(self, cost: Cost, question: str) -> int:
         """Give the number of a payment that is there already, or of a new one."""
-        found = self._unanswered(question, cost)
-        if found is not None:
-            return found
-        unit = self.schema.unit_column or ROW
-        return self._ledger.record(self._dataset, self.budget, cost, unit, question)
+        number = self._unanswered(question, cost)
+        if number is None:
+            number = self._new_payment(cost, question)
+        if self._fingerprints is not None:
+            self._fingerprints.add(self._fingerprint)
+        return number
 
-    def _noisy_sum(self, statistic: Statistic, spend: Spend) -> NDArray[np.int64]:
-        return self._rows.sum(statistic) + self._sampler(statistic.dim, spend.sigma)
+    def _new_payment(self, cost: Cost, question: str) -> int:
+        """Pay from what is reserved for the whole run; reserve it before the first question."""
+        if self._reservation is None and isinstance(cost, Spend):
+            self._reservation = self._ledger.reserve(
+                self._dataset, self._whole_budget, self._still_to_spend, self._unit, self._run
+            )
+        return self._ledger.record(
+            self._dataset, self.budget, cost, self._unit, question, self._reservation
+        )
+
+    def _noisy_sum(
+        self, rows: PrivateRows, statistic: Statistic, spend: Spend
+    ) -> NDArray[np.int64]:
+        return rows.sum(statistic) + self._sampler(statistic.dim, spend.sigma)
 
     def train(self, name: str, learner: Learner, schedule: Schedule) -> State:
         """Spend all that is left of the budget on training, or go on where a training was left.
@@ -400,7 +448,7 @@ class Curator:
         the first step: from there on, nothing is paid again. One process at a time holds the saved
         state, and the ledger knows which state is the newest: a copy or an older one is refused.
         """
-        _left_for_training(self.budget, self._spends, name)
+        left_for_training(self.budget, self._spends, name)
         if self.trainings:
             raise SfumatoError(f"'{name}' would cost more than what is left of the budget")
         about = {"schedule": asdict(schedule), "learner": learner.describe()}
@@ -419,6 +467,7 @@ class Curator:
             self._progress("working out the noise", None)
             spend = plan_training(name, learner.dim, schedule, self.budget, self._spends)
             self._may_pay(path, question, spend)
+            self._review()
             examples = self._examples(learner)
             number, start, first = self._new_training(path, question, learner, spend)
             self.trainings.append(spend)
@@ -435,7 +484,7 @@ class Curator:
         spend, state = training_from_bytes(content, path)
         digest = digest_of(content)
         entry = self._bearing_out(path, question, digest)
-        epsilon, delta = _left_for_training(self.budget, self._spends, spend.name)
+        epsilon, delta = left_for_training(self.budget, self._spends, spend.name)
         planned = (learner.dim, schedule.clip, schedule.rate, schedule.steps, delta)
         found = (spend.dim, spend.clip, spend.rate, spend.steps, spend.delta)
         if (
@@ -529,31 +578,51 @@ class Curator:
         """
         if self.folder is None:
             return None, ""
-        identity = {
-            "dataset": self._dataset,
-            "source": self._source,
-            "schema": self.schema.to_toml(),
-            "budget": asdict(self.budget),
-            "asker": dict(self._asker),
+        self._tell_rows()
+        identity = self._identity | {
             "name": name,
             "number": len(self.releases),
             "earlier": digest_of(b"".join(r.values.tobytes() for r in self.releases)),
+            **({"rows": self._rows_are} if self._rows_are else {}),
             **(about or {}),
         }
         question = digest_of(json.dumps(identity, sort_keys=True).encode())
         return self.folder / f"{name}-{question[:16]}.safetensors", question
 
+    @property
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "dataset": self._dataset,
+            "source": self._source,
+            "schema": self.schema.to_toml(),
+            "budget": asdict(self.budget),
+            "asker": dict(self._asker),
+        }
 
-def _left_for_training(budget: Budget, spends: tuple[Spend, ...], name: str) -> tuple[float, float]:
-    if budget.max_rows_per_unit > 1:
-        raise SfumatoError(
-            f"'{name}' protects single rows: use one row per unit (with an identifier that is the "
-            "unit of privacy, the first row of each is kept)"
-        )
-    if not spends:
-        return budget.epsilon, budget.delta
-    delta = _TRAINING_DELTA * budget.delta
-    epsilon = budget.epsilon - composed_epsilon(spends, budget.delta - delta)
-    if epsilon <= 0:
-        raise SfumatoError(f"'{name}' would cost more than what is left of the budget")
-    return epsilon, delta
+    @property
+    def _run(self) -> str:
+        """The digest of what makes a run the same as one that was interrupted, if it is kept."""
+        return digest_of(json.dumps(self._identity, sort_keys=True).encode()) if self.folder else ""
+
+    def _tell_rows(self) -> None:
+        """Notice rows that are not those that the folder's answers were made from.
+
+        The first rows that are asked about have no name; later ones are named by a fingerprint.
+        """
+        if self._fingerprints is not None or self.folder is None:
+            return
+        found = Fingerprints(self.folder / f".rows-{self._run[:16]}.json")
+        self._fingerprints = found
+        if not found.known:
+            return
+        self._progress("comparing rows with those of the saved releases", None)
+        now = found.taken(self._rows.review)
+        if now not in found.known:
+            if not (self._use_saved or self._pay_again):
+                raise SfumatoError(
+                    f"the data are not those that the releases in {self.folder} were made from. "
+                    "To use the saved ones all the same, at no cost: --use-saved; to pay for new "
+                    "ones: --pay-again"
+                )
+            now = found.known[-1] if self._use_saved else now
+        self._rows_are = "" if now == found.known[0] else now

@@ -25,7 +25,8 @@ from sfumato.methods.base import Given, Method, Model, Plan
 from sfumato.methods.spaces import ImageSpace, PointSpace, space_of
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Spend
-from sfumato.privacy.release import Curator, plan_spend
+from sfumato.privacy.planning import plan_spend
+from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema, canonical_text
 from sfumato.statistics.counts import Counts

@@ -28,7 +28,8 @@ from sfumato.errors import SfumatoError
 from sfumato.methods.embedding.base import COUNT_SHARE, EmbeddingMethod, with_nulls
 from sfumato.methods.spaces import ImageSpace, PointSpace
 from sfumato.privacy.budget import Budget, Spend
-from sfumato.privacy.release import Curator, plan_spend
+from sfumato.privacy.planning import plan_spend
+from sfumato.privacy.release import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.privacy.zcdp import gaussian_scale
 from sfumato.statistics.algebra import Concat, PerClass, Quantized, Weighted

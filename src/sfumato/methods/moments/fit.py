@@ -16,7 +16,8 @@ from sfumato.data.image_codec import ImageCodec
 from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel, k_means
 from sfumato.methods.moments.shrinkage import denoised_ordered, denoised_shape, shrunk
 from sfumato.privacy.budget import Budget, Relation, Spend
-from sfumato.privacy.release import Curator, plan_spend
+from sfumato.privacy.planning import plan_spend
+from sfumato.privacy.release import Curator
 from sfumato.progress import Progress
 from sfumato.statistics.exact_map import ExactMap
 from sfumato.statistics.frequencies import LowFrequencies

@@ -26,7 +26,8 @@ from sfumato.methods.pairs.noisy_tables import NoisyTables
 from sfumato.methods.pairs.one_way import OneWay, plan_one_way, release_one_way
 from sfumato.methods.pairs.table_choice import MAX_CELLS, TableChoice, choose_tables
 from sfumato.privacy.budget import Budget
-from sfumato.privacy.release import Curator, plan_spend
+from sfumato.privacy.planning import plan_spend
+from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
 from sfumato.statistics.counts import Axis, Counts, counting_noise

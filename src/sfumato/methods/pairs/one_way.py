@@ -18,7 +18,8 @@ from sfumato.methods.pairs.grouping import (
     row_count,
 )
 from sfumato.privacy.budget import Budget, Spend
-from sfumato.privacy.release import Curator, plan_spend
+from sfumato.privacy.planning import plan_spend
+from sfumato.privacy.release import Curator
 from sfumato.statistics.counts import Axis, Counts
 
 COARSE_SHARE = 0.08

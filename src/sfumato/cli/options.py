@@ -1,0 +1,129 @@
+"""The options that commands share, so that they are the same in all of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.errors import SfumatoError
+from sfumato.privacy.budget import Relation
+from sfumato.schema import CsvFormat, Schema
+
+STANDARD = Path("-")
+"""The standard input or output, where a file is asked for."""
+
+Input = Annotated[
+    str,
+    typer.Argument(
+        help="The private data: csv, csv.gz, tsv, parquet; npz, idx, image folder; - for stdin."
+    ),
+]
+SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="The public schema (TOML).")]
+Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="The privacy budget of this run.")]
+Delta = Annotated[float, typer.Option("--delta", help="What is added to each probability.")]
+RelationOption = Annotated[
+    Relation, typer.Option("--relation", help="Which data sets count as neighbours.")
+]
+Unit = Annotated[
+    int, typer.Option("--rows-per-unit", help="The most rows that one person or unit has.")
+]
+Target = Annotated[
+    str | None, typer.Option("--target", "-t", help="The column that others are to predict.")
+]
+MethodName = Annotated[
+    str | None, typer.Option("--method", "-m", help="pairs for tables, moments for images, …")
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the method, as key=value.")
+]
+Rows = Annotated[
+    int | None, typer.Option("--rows", "-n", help="How many rows; by default the noisy count.")
+]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, help="Fixes public randomness, never the noise.")
+]
+Dataset = Annotated[
+    str | None, typer.Option("--dataset", help="The name in the ledger; by default the file's.")
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="The ledger file; by default SFUMATO_LEDGER or the user's own."),
+]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", help="csv, csv.gz, parquet, - for stdout; npz or a folder for images."
+    ),
+]
+Report = Annotated[
+    Path | None, typer.Option("--report", help="Also write the certificate as a web page.")
+]
+Releases = Annotated[
+    Path | None,
+    typer.Option("--releases", help="Where paid-for releases are kept; by default beside OUTPUT."),
+]
+PayAgain = Annotated[
+    bool,
+    typer.Option(
+        "--pay-again",
+        help="Pay although the releases folder answers another such question, or other data's.",
+    ),
+]
+UseSaved = Annotated[
+    bool,
+    typer.Option("--use-saved", help="Use saved releases although the data have changed."),
+]
+Misfit = Annotated[
+    str,
+    typer.Option("--misfit", help="The share of a column that may lie outside the schema, or off."),
+]
+MisfitBudget = Annotated[
+    float,
+    typer.Option(
+        "--misfit-budget",
+        help="Let noisy counts decide about misfit, for this share of the budget.",
+    ),
+]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="What separates the columns of a csv file.")
+]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="The encoding of a csv file, such as latin-1.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite outputs that exist.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+ModelFile = Annotated[Path, typer.Argument(help="A model file that was saved.")]
+
+
+def load_schema(path: Path, delimiter: str | None = None, encoding: str | None = None) -> Schema:
+    """Read a schema; options of the command line go before what it says of csv files."""
+    schema = Schema.load(path)
+    return schema.model_copy(update={"csv": csv_format(delimiter, encoding, schema.csv)})
+
+
+def csv_format(
+    delimiter: str | None, encoding: str | None, declared: CsvFormat = CsvFormat()
+) -> CsvFormat:
+    """Give the format of csv files with what the command line says of it."""
+    named = {"delimiter": delimiter, "encoding": encoding}
+    given = {key: value for key, value in named.items() if value is not None}
+    if given.get("delimiter") in ("\\t", "tab"):
+        given["delimiter"] = "\t"
+    try:
+        return CsvFormat(**declared.model_dump() | given)
+    except ValueError:
+        raise SfumatoError(
+            "--delimiter takes one character, --encoding the name of an encoding such as latin-1"
+        ) from None
+
+
+def private_data(text: str, dataset: str | None) -> Any:
+    """Give a path as it is; read the standard input, which must be given a name."""
+    if text != "-":
+        return text
+    if dataset is None:
+        raise SfumatoError("data from the standard input have no name: give one with --dataset")
+    return sys.stdin.buffer.read()

@@ -1,0 +1,124 @@
+"""What one pass over private rows tells their owner, before anything is paid. All of it is private.
+
+Whether a run stops here depends on the rows. That is part of their owner's decision to run: what is
+promised is promised for runs that happen (docs/privacy.md).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.data import parsing
+from sfumato.data.codes import Misfit
+
+_MOST_EXAMPLES = 1000  # distinct ones that are counted
+_SHOWN_EXAMPLES = 3
+_SHOWN_COLUMNS = 5
+
+
+@dataclass
+class ColumnReview:
+    """What does not fit in one column."""
+
+    counts: Counter[Misfit] = field(default_factory=Counter)
+    examples: dict[Misfit, Counter[str]] = field(default_factory=dict)
+    spaced: int = 0
+
+    def misfits(self, rows: int) -> int:
+        """Count the values that the schema has no place for."""
+        return sum(count for misfit, count in self.counts.items() if count > misfit.usual * rows)
+
+    def sentences(self, rows: int) -> Iterator[str]:
+        """Say what does not fit, why, and which line of the schema to change."""
+        for misfit, count in self.counts.most_common():
+            if count <= misfit.usual * rows:
+                continue
+            quoted = ""
+            if misfit in self.examples:
+                shown = [repr(text) for text, _ in self.examples[misfit].most_common(4)]
+                more = ", …" if len(shown) > _SHOWN_EXAMPLES else ""
+                quoted = f" ({', '.join(shown[:_SHOWN_EXAMPLES])}{more})"
+            yield (
+                f"{count:,} of {rows:,} values ({_share(count, rows)}) are {misfit.reason}"
+                f"{quoted} and would become {misfit.becomes}. Schema: {misfit.advice}"
+            )
+        if self.spaced:
+            yield f"{self.spaced:,} values have spaces around them, and are read without"
+
+
+@dataclass
+class Review:
+    """A table or an image set against its schema.
+
+    `rows` is how many there are, `kept` how many of them are used where the rows of each unit are
+    limited, and `units` counts the rows of each unit.
+    """
+
+    rows: int = 0
+    kept: int = 0
+    columns: dict[str, ColumnReview] = field(default_factory=dict)
+    units: Counter[str] = field(default_factory=Counter)
+
+    def add(self, name: str, array: pa.Array, found: Mapping[Misfit, NDArray[np.bool_]]) -> None:
+        """Count what does not fit in a piece of a column."""
+        column = self.columns.setdefault(name, ColumnReview())
+        column.spaced += int(parsing.has_spaces(array).sum())
+        for misfit, where in found.items():
+            count = int(where.sum())
+            if not count:
+                continue
+            column.counts[misfit] += count
+            if misfit.quoted:
+                examples = column.examples.setdefault(misfit, Counter())
+                texts = parsing.texts(array.filter(pa.array(where)))
+                if len(examples) < _MOST_EXAMPLES:
+                    examples.update(texts.to_pylist())
+
+    def above(self, most: float) -> dict[str, ColumnReview]:
+        """Give the columns of which more than this share does not fit, the worst first."""
+        counts = {name: column.misfits(self.rows) for name, column in self.columns.items()}
+        worst = sorted(counts, key=lambda name: -counts[name])
+        return {name: self.columns[name] for name in worst if counts[name] > most * self.rows}
+
+    def refusal(self, most: float) -> str | None:
+        """Say why the rows had better not be used with this schema, if that is so."""
+        over = self.above(most)
+        if not over:
+            return None
+        named = [
+            f"column '{name}': {next(iter(column.sentences(self.rows)))}."
+            for name, column in list(over.items())[:_SHOWN_COLUMNS]
+        ]
+        more = f" And {len(over) - _SHOWN_COLUMNS} more columns." if len(over) > len(named) else ""
+        return (
+            f"PRIVATE: the data do not fit the schema, and nothing was paid. {' '.join(named)}"
+            f"{more} Mend the schema ('sfumato schema check' tells all), or accept a larger share "
+            f"than {most:g} (--misfit)"
+        )
+
+    def sentences(self) -> Iterator[str]:
+        """Tell everything that the owner should know."""
+        for name, column in self.columns.items():
+            for sentence in column.sentences(self.rows):
+                yield f"column '{name}': {sentence}"
+        if self.units and 2 * self.kept < self.rows:
+            left = ", ".join(
+                f"{most} would keep {sum(min(n, most) for n in self.units.values()):,}"
+                for most in (1, 2, 5, 10, 20)
+            )
+            yield (
+                f"of {self.rows:,} rows {self.kept:,} are kept, because the rows of each unit are "
+                f"limited. Rows per unit: {left}. The noise grows in proportion; the number that "
+                "you choose (--rows-per-unit) is public, so choose it from public knowledge"
+            )
+
+
+def _share(count: int, rows: int) -> str:
+    share = count / rows
+    return f"{share:.1%}" if share >= 0.001 else "<0.1%"
