@@ -36,7 +36,10 @@ def main(folder: Path) -> None:
             f"\n{name}: epsilon = {model.guarantee.epsilon:.4g}, delta = {model.guarantee.delta:g}"
         )
         for headline in found.headlines:
-            print(f"  {headline.name}: {headline.value:.3f} (best {headline.best:.3f})")
+            print(
+                f"  {headline.name}: {headline.value:.3f} (worst {headline.worst:.3f}, "
+                f"real data {headline.held_out:.3f})"
+            )
         print(f"  certificate (to publish): {folder / report_name(name, 'certificate')}")
         print(f"  report (to keep):         {folder / report_name(name, 'internal')}")
     print(f"\nsynthetic patients: {folder / 'synthetic-patients.csv'}")

@@ -15,7 +15,7 @@ from sfumato.evaluate.utility import Figures, Utility
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnComparison:
-    """One column: its one-way error, its coverage, and its bars."""
+    """One column: its one-way error beyond chance, its coverage, and its bars."""
 
     name: str
     kind: str
@@ -26,10 +26,10 @@ class ColumnComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalComparison:
-    """The error of k-way marginals between two yardsticks.
+    """The error of k-way marginals between two yardsticks, which are errors beyond chance.
 
-    `fresh` is the error of real rows that were held out, `independent` that of the real rows with
-    every column shuffled alone.
+    `fresh` is that of as many real rows that were held out, `independent` that of these with every
+    column shuffled alone.
     """
 
     error: MarginalError
@@ -39,14 +39,21 @@ class MarginalComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Associations:
-    """The pairwise associations of both tables and how far apart they are."""
+    """The pairwise associations of both tables and how far apart they are.
+
+    `mean_difference` is that of synthetic rows beyond chance; `fresh` and `independent` are that
+    of as many held-out real rows and of these with every column shuffled alone. `chance` is the
+    mean difference between real rows and real rows.
+    """
 
     names: tuple[str, ...]
     real: tuple[tuple[float, ...], ...]
     synthetic: tuple[tuple[float, ...], ...]
     difference: tuple[tuple[float, ...], ...]
     mean_difference: float
+    fresh: float
     independent: float
+    chance: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,42 +22,48 @@ WEAK_CLASS = 0.5
 def utility_headline(utility: Utility) -> Headline:
     """Compare the mean score of learners trained on synthetic and on real rows."""
     figure = "roc_auc" if utility.task == "classification" else "r2"
+    guessing = 0.5 if figure == "roc_auc" else 0.0
+    real = utility.mean["real"][figure]
     return Headline(
         name=f"Predicting {utility.target}",
         value=utility.mean["synthetic"][figure],
-        worst=0.5 if figure == "roc_auc" else 0.0,
-        best=utility.mean["real"][figure],
+        worst=guessing,
+        best=max(real, guessing),  # where real rows teach nothing, there is nothing to grade
         meaning="how well learners trained on synthetic rows predict real ones: mean "
         + ("ROC-AUC" if figure == "roc_auc" else "R²"),
         worst_is="guessing",
         best_is="trained on real rows",
+        held_out=real,
     )
 
 
 def pair_headline(pairs: MarginalComparison) -> Headline:
-    """Place the two-way error below that of shuffled columns."""
+    """Place the two-way error beyond chance below that of shuffled columns."""
     return Headline(
         name="Pairs of columns",
-        value=pairs.error.mean,
+        value=pairs.error.beyond_chance,
         worst=pairs.independent,
         best=0.0,
-        meaning="the share of rows that would have to change for two columns together to be "
-        "distributed as in the real data: mean over pairs",
+        meaning="the share of rows, beyond what chance explains, that would have to change for two "
+        "columns together to be distributed as in the real data: mean over pairs",
         worst_is="columns shuffled",
         best_is="exact",
+        held_out=pairs.fresh,
     )
 
 
 def association_headline(found: Associations) -> Headline:
-    """Place the mean difference of associations below that of shuffled columns."""
+    """Place the mean difference of associations beyond chance below that of shuffled columns."""
     return Headline(
         name="Associations",
         value=found.mean_difference,
         worst=found.independent,
         best=0.0,
-        meaning="how far the strength of association between two columns is off: mean over pairs",
+        meaning="how far the strength of association between two columns is off beyond chance: "
+        "mean over pairs",
         worst_is="columns shuffled",
         best_is="exact",
+        held_out=found.fresh,
     )
 
 
