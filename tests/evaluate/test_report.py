@@ -27,7 +27,7 @@ from sfumato.data.image_set import ImageSet
 from sfumato.evaluate import evaluate_images, evaluate_table
 from sfumato.evaluate.belief import belief_bounds, strength
 from sfumato.evaluate.certificate import Certificate
-from sfumato.evaluate.evaluation import Evaluation
+from sfumato.evaluate.evaluation import Evaluation, TableEvaluation
 from sfumato.evaluate.noise import class_noise
 from sfumato.evaluate.report import (
     certificate_html,
@@ -138,6 +138,47 @@ def test_the_two_kinds_are_told_apart_at_first_sight() -> None:
         assert ("DO NOT PUBLISH" in text) != published
     assert report_name("adult", "certificate") == "adult-certificate.html"
     assert "INTERNAL" in report_name("adult", "internal")
+
+
+def test_what_does_not_fit_comes_first_in_red() -> None:
+    evaluation = table_evaluation()
+    assert "What does not fit" not in internal_html(evaluation)
+    wrong = replace(evaluation, misfits=(f"All of {SCRIPT} is null.",))
+    page = internal_html(wrong)
+    assert page.index("What does not fit") < page.index("Quality at a glance")
+    assert '<div class="mark-box"><ul><li>All of &lt;script&gt;' in page
+    assert json.loads(wrong.to_json())["misfits"] == [f"All of {SCRIPT} is null."]
+
+
+def test_the_ten_worst_are_shown_and_the_rest_is_folded() -> None:
+    evaluation = table_evaluation()
+    assert isinstance(evaluation, TableEvaluation)
+    many = tuple(f"weak {number}." for number in range(12))
+    columns = tuple(
+        replace(evaluation.columns[0], name=f"column {number}", error=number / 100)
+        for number in range(13)
+    )
+    page = internal_html(replace(evaluation, weaknesses=many, columns=columns))
+    shown, folded = page.split("<summary>2 more</summary>")
+    assert "weak 9." in shown
+    assert "weak 10." not in shown
+    assert "weak 11." in folded.split("</details>")[0]
+    shown, folded = page.split("<summary>3 more columns</summary>")
+    assert "column 12<" in shown
+    assert "column 2<" not in shown
+    assert "column 2<" in folded
+
+
+def test_an_evaluation_shows_its_headlines_in_a_notebook() -> None:
+    for evaluation in (table_evaluation(), image_evaluation()):
+        text = evaluation._repr_html_()
+        assert Page(text).open == []
+        assert "PRIVATE" in text
+        for line in evaluation.headlines:
+            assert line.name in text
+            assert f"{line.value:.3f}" in text
+    line = replace(table_evaluation().headlines[0], name=SCRIPT)
+    assert "<script" not in replace(table_evaluation(), headlines=(line,))._repr_html_()
 
 
 def test_every_figure_in_the_report_appears_in_the_json() -> None:

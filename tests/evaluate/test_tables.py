@@ -57,7 +57,7 @@ def test_shuffled_columns_score_at_the_independence_level() -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("rows", [1000, 4000])
 def test_held_out_real_rows_score_better_than_shuffled_columns(rows: int, seed: int) -> None:
-    # In tables of so many cells sampling error alone is larger than what shuffling does.
+    # In tables of so many cells sampling error alone is as large as what shuffling does.
     found = evaluate_table(table(rows, seed), table(rows, seed + 10), TABLE, seed=seed)
     graded = [line for line in found.headlines if line.worst_is == "columns shuffled"]
     assert len(graded) == 3
@@ -82,7 +82,7 @@ def test_more_synthetic_rows_make_no_difference_to_what_is_compared() -> None:
         assert first.error.chance == pytest.approx(second.error.chance, rel=0.05)
 
 
-def test_columns_that_have_nothing_to_do_with_one_another_are_not_graded() -> None:
+def test_columns_that_have_nothing_to_do_with_one_another_have_a_scale_of_no_length() -> None:
     schema = Schema(columns={name: Categorical(values=tuple(range(3))) for name in "abc"})
     rng = np.random.default_rng(0)
     same = pa.table({name: rng.permutation(np.repeat([0, 1, 2], 500)) for name in "abc"})
@@ -132,6 +132,18 @@ def test_missing_values_and_categories_that_never_come_are_told() -> None:
     found = evaluate_table(rows, made, TABLE)
     assert any(s.startswith("job never takes these values: nurse") for s in found.weaknesses)
     assert any(s.startswith("job alone is off") for s in found.weaknesses)
+
+
+def test_weak_points_come_worst_first_and_values_that_chance_may_lose_are_none() -> None:
+    schema = Schema(
+        columns={"a": Categorical(values=("x", "y", "rare")), "b": Categorical(values=("x", "y"))}
+    )
+    real = pa.table({"a": ["x"] * 50 + ["y"] * 49 + ["rare"], "b": ["x"] * 50 + ["y"] * 50})
+    made = pa.table({"a": ["x"] * 50 + ["y"] * 50, "b": ["x"] * 80 + ["y"] * 20})
+    found = evaluate_table(real, made, schema)
+    assert not any("rare" in sentence for sentence in found.weaknesses)
+    assert found.weaknesses[0].startswith("a and b are associated")
+    assert found.weaknesses[1].startswith("b alone is off")
 
 
 def test_files_are_read_and_bad_requests_are_one_sentence(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def evaluate_images(
             *(
                 sentence
                 for bars in _class_histogram(train, made, names)
-                for sentence in weak_classes(
+                for _, sentence in weak_classes(
                     bars.labels, bars.shares["real"], bars.shares["synthetic"]
                 )
             ),

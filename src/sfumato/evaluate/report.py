@@ -24,6 +24,8 @@ from sfumato.privacy.budget import Guarantee
 from sfumato.schema import canonical_text
 
 MOST_COLUMNS = 60
+MOST_POINTS = 10
+"""So many of the worst are shown; the rest is folded."""
 MOST_IN_HEAT_MAP = 30
 MEASURES = {
     "roc_auc": "ROC-AUC",
@@ -169,7 +171,8 @@ def _render(template: str, **context: Any) -> str:
         "odds": odds,
         "capitalize_first": lambda text: text[:1].upper() + text[1:],
     }
-    return environment.get_template(template).render(charts=charts, **context)
+    page = environment.get_template(template)
+    return page.render(charts=charts, most_points=MOST_POINTS, **context)
 
 
 def _measures(evaluation: Evaluation) -> dict[str, str]:
