@@ -69,7 +69,7 @@ def column_noise(
 ) -> list[ColumnNoise]:
     """Give the noise on each column that was counted; empty where none was.
 
-    Where a column was counted alone more than once, the counts in the most groups are told of.
+    Where a column was counted alone more than once, the counts of the least distance are told of.
     """
     found = []
     for index, name in enumerate(columns):
@@ -80,13 +80,14 @@ def column_noise(
             if each.kind == "counts" and each.column == index
             for _ in range(each.tables)
         ]
-        alone = sorted((t for cells, t in tables if cells == 1), key=lambda table: table.cells)
-        others = sorted((t for cells, t in tables if cells > 1), key=lambda table: table.distance)
+        tables.sort(key=lambda table: table[1].distance)
+        alone = [table for cells, table in tables if cells == 1]
+        others = [table for cells, table in tables if cells > 1]
         if tables:
             found.append(
                 ColumnNoise(
                     column=name,
-                    alone=alone[-1] if alone else None,
+                    alone=alone[0] if alone else None,
                     tables=len(others),
                     together=others[len(others) // 2] if others else None,
                 )
