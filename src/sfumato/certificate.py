@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any, Protocol
 
 from sfumato.privacy.budget import Guarantee, Relation
@@ -25,11 +27,18 @@ class Certified(Protocol):
         """The public inputs that it builds on."""
 
 
-def certificate_text(model: Certified) -> str:
-    """Tell a model's guarantee and every spend behind it."""
+def certificate_text(
+    model: Certified, *, date: str | None = None, files: Mapping[str, str] | None = None
+) -> str:
+    """Tell a model's guarantee and every spend behind it.
+
+    `files` gives the SHA-256 of the files that it is about.
+    """
     guarantee = model.guarantee
     rho = f"; zCDP rho = {guarantee.rho:.6g}" if guarantee.spends else ""
-    lines = [f"method: {model.method.name}"]
+    lines = [f"made by: {made_by()}{f', {date}' if date else ''}"]
+    lines += [f"SHA-256 of {what}: {digest}" for what, digest in (files or {}).items()]
+    lines.append(f"method: {model.method.name}")
     if guarantee.caveats:
         lines.append(f"NOT CERTIFIED, nothing is promised: {'; '.join(guarantee.caveats)}.")
         lines.append("What would hold if that had been public:")
@@ -87,6 +96,11 @@ def odds_factor(epsilon: float) -> float:
     return math.exp(epsilon) if epsilon < 700 else math.inf
 
 
+def made_by() -> str:
+    """Name this program with its version."""
+    return f"sfumato {version('sfumato')}"
+
+
 def unit(guarantee: Guarantee) -> str:
     """Name the unit of privacy, and say who sees to it."""
     if guarantee.unit_column:
@@ -94,8 +108,6 @@ def unit(guarantee: Guarantee) -> str:
             f"all rows with the same '{guarantee.unit_column}' "
             f"(at most {guarantee.max_rows_per_unit} each; further ones were left out)"
         )
-    if guarantee.max_rows_per_unit > 1:
-        return (
-            f"any {guarantee.max_rows_per_unit} rows (that no person has more is the owner's word)"
-        )
-    return "one row"
+    rows = guarantee.max_rows_per_unit
+    what = "one row" if rows == 1 else f"any {rows} rows"
+    return f"{what} (that no person has more is the owner's promise, which nothing here checks)"

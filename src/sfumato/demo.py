@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from sfumato.methods.moments.method import Moments
 from sfumato.methods.pairs.method import Pairs
 from sfumato.privacy.budget import Budget
 from sfumato.progress import Progress
+from sfumato.public.provenance import digest_of_file
 from sfumato.schema import Images, Schema
 from sfumato.storage import write_whole
 
@@ -36,7 +38,10 @@ def main(folder: Path) -> None:
             f"\n{name}: epsilon = {model.guarantee.epsilon:.4g}, delta = {model.guarantee.delta:g}"
         )
         for headline in found.headlines:
-            print(f"  {headline.name}: {headline.value:.3f} (best {headline.best:.3f})")
+            print(
+                f"  {headline.name}: {headline.value:.3f} (worst {headline.worst:.3f}, "
+                f"real data {headline.held_out:.3f})"
+            )
         print(f"  certificate (to publish): {folder / report_name(name, 'certificate')}")
         print(f"  report (to keep):         {folder / report_name(name, 'internal')}")
     print(f"\nsynthetic patients: {folder / 'synthetic-patients.csv'}")
@@ -54,7 +59,7 @@ def _patients(folder: Path, progress: Progress) -> tuple[Model, Evaluation]:
     synthetic = model.sample()
     write_synthetic(folder / "synthetic-patients.csv", synthetic, schema)
     found = evaluate(private, synthetic, schema, TARGET, test=held_out, progress=progress)
-    _write_reports(folder, "patients", model, found)
+    _write_reports(folder, "patients", "synthetic-patients.csv", model, found)
     return model, found
 
 
@@ -75,13 +80,21 @@ def _digits(folder: Path, progress: Progress) -> tuple[Model, Evaluation]:
     found = evaluate_images(
         x[:1400], y[:1400], drawn.x, drawn.y, x[1400:], y[1400:], progress=progress
     )
-    _write_reports(folder, "digits", model, found)
+    _write_reports(folder, "digits", "synthetic-digits.npz", model, found)
     return model, found
 
 
-def _write_reports(folder: Path, name: str, model: Model, found: Evaluation) -> None:
+def _write_reports(
+    folder: Path, name: str, synthetic: str, model: Model, found: Evaluation
+) -> None:
     model.save(folder / f"{name}.sfumato")
-    certificate = certificate_html(model, title=f"Synthetic {name}")
+    files = {"synthetic data": synthetic, "model": f"{name}.sfumato"}
+    certificate = certificate_html(
+        model,
+        title=f"Synthetic {name}",
+        date=date.today().isoformat(),
+        files={f"{what} ({file})": digest_of_file(folder / file) for what, file in files.items()},
+    )
     write_whole(folder / report_name(name, "certificate"), certificate.encode())
     internal = internal_html(found, model.guarantee, title=f"Synthetic {name} against real ones")
     write_whole(folder / report_name(name, "internal"), internal.encode())

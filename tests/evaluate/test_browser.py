@@ -56,6 +56,18 @@ def test_the_banners_are_green_and_red(tmp_path: Path) -> None:
     assert red[0] > 2 * red[1]
 
 
+def test_tables_are_as_wide_as_the_page(tmp_path: Path) -> None:
+    measure = (
+        "<script>document.title = [...document.querySelectorAll('.scroll')].every("
+        "box => box.firstElementChild.offsetWidth"
+        " >= document.querySelector('main').clientWidth - 50)</script></body>"
+    )
+    for page in pages():
+        opened = page.replace("Content-Security-Policy", "x").replace("</body>", measure)
+        dom = browse(tmp_path, opened, "--window-size=1280,900", "--dump-dom")
+        assert "<title>true</title>" in dom
+
+
 def test_a_phone_needs_no_sideways_scrolling_and_no_category_runs(tmp_path: Path) -> None:
     # The pages carry no script, so the test brings its own and lifts the policy that forbids it.
     measure = (

@@ -3,11 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy.stats import contingency
+from scipy.stats import contingency, hypergeom
 
 from evaluate.models import TABLE, table
 from sfumato.errors import SfumatoError
 from sfumato.evaluate.association import association_matrix, correlation_ratios, cramers_v
+from sfumato.evaluate.chance import beyond_chance, expected_gap
 from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.coverage import category_coverage, coverage, range_coverage
 from sfumato.evaluate.discriminator import discriminator_auc
@@ -35,6 +36,30 @@ def test_total_variation_agrees_with_a_case_worked_out_by_hand() -> None:
     assert binned.error([0]) == pytest.approx(1 / 4)
     assert binned.error([1]) == 0.0
     assert binned.error([0, 1]) == pytest.approx(1 / 4)
+
+
+def test_what_chance_does_agrees_with_all_ways_to_deal_the_rows_out() -> None:
+    for n, m in ((1, 1), (3, 5), (6, 2), (1, 9)):
+        for count in range(n + m + 1):
+            ways = np.arange(n + m + 1)
+            chances = hypergeom(n + m, count, n).pmf(ways)
+            gaps = np.abs(ways / n - (count - ways) / m)
+            assert expected_gap(np.array([count]), n, m)[0] == pytest.approx(gaps @ chances)
+
+
+def test_what_chance_does_is_the_mean_over_random_splits(real: CodedTable) -> None:
+    rng = np.random.default_rng(0)
+    pool = Binned.of(real, real)
+    found = []
+    for _ in range(200):
+        order = rng.permutation(len(real))
+        split = Binned(pool.real[order[:600]], pool.real[order[600:]], pool.sizes)
+        error, chance = split.compare([0, 2])
+        found.append(error)
+    assert np.mean(found) == pytest.approx(chance, rel=0.02)
+    assert beyond_chance(chance, chance) == 0.0
+    assert beyond_chance(1.0, chance) == 1.0
+    assert beyond_chance(0.0, chance) == 0.0
 
 
 def test_marginal_errors_agree_with_a_count_by_dictionary(real: CodedTable) -> None:
@@ -95,6 +120,28 @@ def test_cramers_v_agrees_with_scipy() -> None:
     counts = contingency.crosstab(first, second).count
     assert cramers_v(first, second) == pytest.approx(contingency.association(counts))
     assert cramers_v(first, np.zeros(500, int)) == 0.0
+
+
+def test_associations_are_those_of_the_rows_that_have_both_values() -> None:
+    schema = Schema(
+        columns={
+            "a": Boolean(nullable=True),
+            "b": Categorical(values=("x", "y"), nullable=True),
+            "n": Numeric(low=0, high=1, nullable=True),
+        }
+    )
+    # Values go together or not at all; what is missing goes together always.
+    apart = {
+        "a": [True, True, False, False] * 25 + [None] * 100,
+        "b": ["x", "y", "x", "y"] * 25 + [None] * 100,
+        "n": [0.0, 1.0, 0.0, 1.0] * 25 + [None] * 100,
+    }
+    assert association_matrix(CodedTable.of(pa.table(apart), schema)) == pytest.approx(
+        np.array([[1, 0, 0], [0, 1, 1], [0, 1, 1]]), abs=1e-6
+    )
+    empty = {"a": [True, None], "b": [None, "x"], "n": [None, None]}
+    frame = CodedTable.of(pa.table({**empty, "n": pa.array([None, None], pa.float64())}), schema)
+    assert association_matrix(frame).tolist() == np.eye(3).tolist()
 
 
 def test_the_correlation_ratio_agrees_with_a_case_worked_out_by_hand() -> None:

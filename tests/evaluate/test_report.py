@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
@@ -23,16 +24,18 @@ from evaluate.models import (
     table,
 )
 from sfumato.certificate import certificate_text, promises
+from sfumato.data.codes import code_of
 from sfumato.data.image_set import ImageSet
 from sfumato.evaluate import evaluate_images, evaluate_table
 from sfumato.evaluate.belief import belief_bounds, strength
 from sfumato.evaluate.certificate import Certificate
-from sfumato.evaluate.evaluation import Evaluation
-from sfumato.evaluate.noise import class_noise
+from sfumato.evaluate.evaluation import Evaluation, TableEvaluation
+from sfumato.evaluate.noise import class_noise, column_noise
 from sfumato.evaluate.report import (
     certificate_html,
     compact,
     figure,
+    fine_share,
     internal_html,
     report_name,
     share,
@@ -41,7 +44,9 @@ from sfumato.evaluate.report import (
 from sfumato.methods.base import Model
 from sfumato.privacy.budget import Budget, Guarantee, Relation, Spend
 from sfumato.privacy.zcdp import gaussian_scale, rho_for
+from sfumato.schema import Categorical, Numeric
 from sfumato.statistics.algebra import Concat, Weighted
+from sfumato.statistics.counts import Axis, Counts
 from support import SCHEMA, people
 
 
@@ -140,6 +145,47 @@ def test_the_two_kinds_are_told_apart_at_first_sight() -> None:
     assert "INTERNAL" in report_name("adult", "internal")
 
 
+def test_what_does_not_fit_comes_first_in_red() -> None:
+    evaluation = table_evaluation()
+    assert "What does not fit" not in internal_html(evaluation)
+    wrong = replace(evaluation, misfits=(f"All of {SCRIPT} is null.",))
+    page = internal_html(wrong)
+    assert page.index("What does not fit") < page.index("Quality at a glance")
+    assert '<div class="mark-box"><ul><li>All of &lt;script&gt;' in page
+    assert json.loads(wrong.to_json())["misfits"] == [f"All of {SCRIPT} is null."]
+
+
+def test_the_ten_worst_are_shown_and_the_rest_is_folded() -> None:
+    evaluation = table_evaluation()
+    assert isinstance(evaluation, TableEvaluation)
+    many = tuple(f"weak {number}." for number in range(12))
+    columns = tuple(
+        replace(evaluation.columns[0], name=f"column {number}", error=number / 100)
+        for number in range(13)
+    )
+    page = internal_html(replace(evaluation, weaknesses=many, columns=columns))
+    shown, folded = page.split("<summary>2 more</summary>")
+    assert "weak 9." in shown
+    assert "weak 10." not in shown
+    assert "weak 11." in folded.split("</details>")[0]
+    shown, folded = page.split("<summary>3 more columns</summary>")
+    assert "column 12<" in shown
+    assert "column 2<" not in shown
+    assert "column 2<" in folded
+
+
+def test_an_evaluation_shows_its_headlines_in_a_notebook() -> None:
+    for evaluation in (table_evaluation(), image_evaluation()):
+        text = evaluation._repr_html_()
+        assert Page(text).open == []
+        assert "PRIVATE" in text
+        for line in evaluation.headlines:
+            assert line.name in text
+            assert f"{line.value:.3f}" in text
+    line = replace(table_evaluation().headlines[0], name=SCRIPT)
+    assert "<script" not in replace(table_evaluation(), headlines=(line,))._repr_html_()
+
+
 def test_every_figure_in_the_report_appears_in_the_json() -> None:
     for evaluation in (table_evaluation(), image_evaluation()):
         known = written_figures(json.loads(evaluation.to_json()))
@@ -168,7 +214,7 @@ def written_figures(value: object) -> set[str]:
     if isinstance(value, list):
         return set().union(*map(written_figures, value)) if value else set()
     if isinstance(value, int | float):
-        return {share(value), figure(value), compact(value), whole(value)}
+        return {share(value), fine_share(value), figure(value), compact(value), whole(value)}
     return set()
 
 
@@ -228,27 +274,102 @@ def test_a_file_that_states_another_epsilon_is_not_believed(tmp_path: Path) -> N
     assert sf.load(tmp_path / "m.sfumato").guarantee.epsilon == model.guarantee.epsilon
 
 
-def test_noise_drowns_a_rare_class_of_a_table() -> None:
+def test_a_rare_class_of_a_table_is_lost_in_the_noise() -> None:
     model = fake_model(TABLE)
     found = class_noise(model.releases, 4, ["no", "yes", "rarely"], np.array([600.0, 40.0, 5.0]))
     # Each class is spread over 7 cells with noise of scale 5.
     assert [each.signal_to_noise for each in found] == pytest.approx(
         [rows / (5 * np.sqrt(7)) for rows in (600, 40, 5)]
     )
-    assert [each.verdict for each in found] == ["clear", "clear", "drowned"]
+    assert [each.verdict for each in found] == [
+        "stands out of the noise",
+        "stands out of the noise",
+        "is lost in the noise",
+    ]
     assert class_noise(model.releases, 3, ["a", "b"], np.ones(2)) == []
     (release,) = model.releases
     alike = released(age_and_illness(1), release.values[:7], release.spend)
     assert class_noise((alike,), 4, ["a", "b"], np.ones(2)) == []
     assert any("rarely" in sentence for sentence in Certificate.of(model).weaknesses)
-    assert "drowned by noise" in certificate_html(model)
+    page = certificate_html(model)
+    assert "is lost in the noise" in page
+    assert "It does not say how well anything can be predicted" in page
+    assert "clear" not in page
 
 
-def test_noise_drowns_a_faint_class_of_images() -> None:
+def test_a_faint_class_of_images_is_lost_in_the_noise() -> None:
     found = Certificate.of(fake_model(IMAGES)).classes
     noise = 5 * np.sqrt(5)
     assert found[0].signal_to_noise == pytest.approx(np.sqrt(4000**2 - noise**2) / noise)
-    assert found[2].verdict == "drowned"
+    assert found[2].verdict == "is lost in the noise"
+
+
+def test_errors_from_the_noise_alone_agree_with_noise_that_is_drawn() -> None:
+    sigma, rows = 5.0, 1000
+    (release,) = fake_model(TABLE).releases
+    alone = released(Counts([(Axis(0, np.arange(7, dtype=np.int32)),)]), np.zeros(7), release.spend)
+    age, ill = column_noise((release, alone), TABLE.modelled, rows)[:2]
+    assert (age.column, age.tables, ill.column, ill.alone) == ("age", 1, "ill", None)
+    assert age.alone is not None
+    assert age.together is not None
+    drawn = np.random.default_rng(0).normal(0, sigma, (20_000, 7 * 3)) / rows
+    for found, cells in ((age.alone, 7), (age.together, 21)):
+        assert found.cells == cells
+        assert found.share == pytest.approx(drawn.std(), rel=0.01)
+        distance = np.abs(drawn[:, :cells]).sum(axis=1).mean() / 2
+        assert found.distance == pytest.approx(distance, rel=0.01)
+    assert age.together == ill.together
+    assert column_noise((), TABLE.modelled, rows) == []
+    page = certificate_html(fake_model(TABLE))
+    assert "from the noise alone" in page
+    assert fine_share(sigma / rows) in page
+
+
+def test_the_certificate_names_version_date_and_files() -> None:
+    model, files = fake_model(TABLE), {"synthetic data (a.csv)": "ab12" * 16}
+    for told in (
+        certificate_text(model, date="2031-05-04", files=files),
+        certificate_html(model, date="2031-05-04", files=files),
+        Certificate.of(model, date="2031-05-04", files=files).to_json(),
+    ):
+        for text in (f"sfumato {sf.__version__}", "2031-05-04", "a.csv", "ab12" * 16):
+            assert text in told
+    assert "SHA-256" not in certificate_html(model)
+
+
+def test_rows_per_person_are_the_owners_promise_unless_a_column_sees_to_it() -> None:
+    model = fake_model(TABLE)
+    for rows in (1, 3):
+        promised = replace(model, guarantee=replace(model.guarantee, max_rows_per_unit=rows))
+        for told in (certificate_text(promised), certificate_html(promised)):
+            assert "that no person has more is the owner" in told
+    seen_to = replace(model, guarantee=replace(model.guarantee, unit_column="id"))
+    for told in (certificate_text(seen_to), certificate_html(seen_to)):
+        assert "owner&#39;s promise" not in told
+        assert "owner's promise" not in told
+
+
+def test_what_the_certificate_says_of_values_outside_the_schema_is_what_is_done() -> None:
+    page = " ".join(certificate_html(fake_model(TABLE)).split())
+    for sentence in (
+        "Numbers and dates beyond the bounds were moved to the nearest bound.",
+        "and else as the middle of the bounds.",
+        "else as missing where it allows that, else as the first listed value",
+    ):
+        assert sentence in page
+    number = code_of(Numeric(low=0, high=10))
+    known, bare, null, other = (
+        code_of(Categorical(values=("a", "b"), **allowed))
+        for allowed in ({"other": True, "nullable": True}, {}, {"nullable": True}, {"other": True})
+    )
+    assert number.encode(pa.array([-1.0, 11.0, None, 5.0]))[1].tolist() == [0, 1, 0.5, 0.5]
+    strange = pa.array(["c", None])
+    found = [
+        [code.names[cell] for cell in code.encode(strange)[0]]
+        for code in (known, bare, null, other)
+    ]
+    assert found == [["(other)", "(missing)"], ["a", "a"], ["(missing)"] * 2, ["(other)"] * 2]
+    assert "nearest bound" not in certificate_html(fake_model(IMAGES))
 
 
 def test_weights_of_a_statistic_scale_its_noise() -> None:

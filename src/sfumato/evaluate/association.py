@@ -7,50 +7,62 @@ from numpy.typing import NDArray
 
 from sfumato.evaluate.coded_table import CodedTable
 
+_MISSING = -1
+
 
 def association_matrix(frame: CodedTable) -> NDArray[np.float64]:
     """Give the matrix of pairwise associations, ones on its diagonal.
 
     Two numbers: Pearson's correlation, in [-1, 1]. Two categories: Cramér's V (1946). A category
     and a number: the correlation ratio eta = sqrt(between-group / total sum of squares) (Fisher
-    1925). The latter two lie in [0, 1]. Rows that miss the number do not count; a missing category
-    is a category. A constant column is associated with nothing.
+    1925). The latter two lie in [0, 1]. Each is computed on the rows that have both values: how
+    many are missing is a matter of one column. A constant column is associated with nothing.
     """
     matrix = np.eye(len(frame.names))
     numeric, categorical = list(frame.numeric), list(frame.categorical)
     matrix[np.ix_(numeric, numeric)] = _pearson(frame.numbers)
+    codes = {i: np.where(frame.missing(i), _MISSING, frame.codes[:, i]) for i in categorical}
     for position, i in enumerate(categorical):
-        ratios = correlation_ratios(frame.codes[:, i], frame.numbers)
+        ratios = correlation_ratios(codes[i], frame.numbers)
         matrix[i, numeric] = matrix[numeric, i] = ratios
         for j in categorical[position + 1 :]:
-            matrix[i, j] = matrix[j, i] = cramers_v(frame.codes[:, i], frame.codes[:, j])
+            matrix[i, j] = matrix[j, i] = cramers_v(codes[i], codes[j])
     return matrix
 
 
-def cramers_v(first: NDArray[np.int32], second: NDArray[np.int32]) -> float:
+def cramers_v(first: NDArray[np.integer], second: NDArray[np.integer]) -> float:
     """Give Cramér's V = sqrt(chi² / n / (min(rows, columns) - 1)) over the cells in use.
+
+    Negative codes stand for missing values; rows that have one do not count.
 
     >>> cramers_v(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0]))
     1.0
     """
-    rows, r = np.unique(first, return_inverse=True)
-    columns, c = np.unique(second, return_inverse=True)
-    smaller = min(len(rows), len(columns)) - 1
+    both = (first >= 0) & (second >= 0)
+    if not both.any():
+        return 0.0
+    r, c = first[both].astype(np.int64), second[both].astype(np.int64)
+    shape = (int(r.max()) + 1, int(c.max()) + 1)
+    joint = np.bincount(r * shape[1] + c, minlength=shape[0] * shape[1]).reshape(shape) / len(r)
+    joint = joint[joint.any(axis=1)][:, joint.any(axis=0)]
+    smaller = min(joint.shape) - 1
     if smaller < 1:
         return 0.0
-    shape = (len(rows), len(columns))
-    joint = np.bincount(r * shape[1] + c, minlength=shape[0] * shape[1]).reshape(shape) / len(r)
     expected = np.outer(joint.sum(axis=1), joint.sum(axis=0))
     phi_squared = ((joint - expected) ** 2 / expected).sum()
     return float(min(np.sqrt(phi_squared / smaller), 1.0))
 
 
 def correlation_ratios(
-    groups: NDArray[np.int32], numbers: NDArray[np.float32]
+    groups: NDArray[np.integer], numbers: NDArray[np.float32]
 ) -> NDArray[np.float64]:
-    """Give the correlation ratio of a category with each column of numbers."""
-    values, present = _centred(numbers)
-    used, group = np.unique(groups, return_inverse=True)
+    """Give the correlation ratio of a category with each column of numbers.
+
+    Rows of a negative group, which stands for a missing one, do not count.
+    """
+    known = groups >= 0
+    values, present = _centred(numbers[known])
+    used, group = np.unique(groups[known], return_inverse=True)
     sums, counts = (
         np.stack([np.bincount(group, column, len(used)) for column in table.T], axis=1)
         if table.shape[1]

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.certificate import made_by
 from sfumato.evaluate.belief import Belief, belief_bounds, strength
 from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.evaluation import plain
 from sfumato.evaluate.grids import as_text, sample_grid
 from sfumato.evaluate.histograms import Histogram, histogram
-from sfumato.evaluate.noise import ClassNoise, class_noise
+from sfumato.evaluate.noise import LOST, ClassNoise, ColumnNoise, class_noise, column_noise
 from sfumato.methods.base import Model
 from sfumato.privacy.budget import Guarantee
 from sfumato.schema import (
@@ -35,8 +37,15 @@ MOST_VALUES = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """Everything the certificate shows. Nothing here was computed from private rows."""
+    """Everything the certificate shows. Nothing here was computed from private rows.
 
+    `made_by` is the version of sfumato that drew it up, `date` the day; `files` gives the SHA-256
+    of the files that it is about. `noise` is what the noise alone does to each column.
+    """
+
+    made_by: str
+    date: str | None
+    files: dict[str, str]
     method: str
     settings: dict[str, Any]
     guarantee: Guarantee
@@ -48,15 +57,26 @@ class Certificate:
     columns: tuple[Histogram, ...]
     classes_of: str | None
     classes: tuple[ClassNoise, ...]
+    noise: tuple[ColumnNoise, ...]
     weaknesses: tuple[str, ...]
     grid: str | None
 
     @classmethod
-    def of(cls, model: Model, seed: int = 0) -> Certificate:
+    def of(
+        cls,
+        model: Model,
+        seed: int = 0,
+        *,
+        date: str | None = None,
+        files: Mapping[str, str] | None = None,
+    ) -> Certificate:
         """Draw up the certificate of a model, with histograms of rows drawn from it."""
         images = model.schema.images is not None
         look = _look_of_images(model, seed) if images else _look_of_table(model, seed)
         return cls(
+            made_by=made_by(),
+            date=date,
+            files=dict(files or {}),
             method=model.method.name,
             settings=asdict(model.method),
             guarantee=model.guarantee,
@@ -68,6 +88,7 @@ class Certificate:
             columns=look.columns,
             classes_of=look.classes_of,
             classes=tuple(look.classes),
+            noise=tuple(look.noise),
             weaknesses=tuple(look.weaknesses),
             grid=look.grid,
         )
@@ -88,6 +109,7 @@ class _Look:
     classes_of: str | None
     classes: list[ClassNoise]
     weaknesses: list[str]
+    noise: list[ColumnNoise] = field(default_factory=list)
     grid: str | None = None
 
 
@@ -105,11 +127,12 @@ def _look_of_table(model: Model, seed: int) -> _Look:
         found = class_noise(
             model.releases, index, names, _rows(frame.codes[:, index], len(names), model.rows)
         )
-        weak += _drowned(frame.names[index], found)
+        weak += _lost(frame.names[index], found)
         if frame.names[index] == target:
             classes = found
     columns = tuple(histogram(index, {"synthetic": frame}) for index in range(len(frame.names)))
-    return _Look(columns, target if classes else None, classes, weak)
+    noise = column_noise(model.releases, frame.names, model.rows)
+    return _Look(columns, target if classes else None, classes, weak, noise)
 
 
 def _look_of_images(model: Model, seed: int) -> _Look:
@@ -121,7 +144,7 @@ def _look_of_images(model: Model, seed: int) -> _Look:
     grid = as_text(sample_grid(drawn.x, labels))
     names = [canonical_text(value) for value in images.classes]
     if labels is None or not names:
-        return _Look((), None, [], [], grid)
+        return _Look((), None, [], [], grid=grid)
     number = {name: index for index, name in enumerate(names)}
     codes = np.array([number.get(canonical_text(label), 0) for label in labels])
     found = class_noise(model.releases, 0, names, _rows(codes, len(names), model.rows))
@@ -129,7 +152,7 @@ def _look_of_images(model: Model, seed: int) -> _Look:
     bars = Histogram(
         column="class", ordered=False, labels=tuple(names), shares={"synthetic": shares}
     )
-    return _Look((bars,), "class" if found else None, found, _drowned("class", found), grid)
+    return _Look((bars,), "class" if found else None, found, _lost("class", found), grid=grid)
 
 
 def _rows(codes: NDArray[Any], classes: int, rows: int) -> NDArray[np.float64]:
@@ -137,13 +160,13 @@ def _rows(codes: NDArray[Any], classes: int, rows: int) -> NDArray[np.float64]:
     return np.bincount(codes, minlength=classes) / max(len(codes), 1) * rows
 
 
-def _drowned(column: str, classes: list[ClassNoise]) -> list[str]:
-    lost = [each.name for each in classes if each.verdict == "drowned"]
+def _lost(column: str, classes: list[ClassNoise]) -> list[str]:
+    lost = [each.name for each in classes if each.signal_to_noise < LOST]
     if not lost:
         return []
     named = ", ".join(lost[:MOST_LISTED])
     more = f" and {len(lost) - MOST_LISTED} more" if len(lost) > MOST_LISTED else ""
-    return [f"{column}: noise drowns {named}{more}."]
+    return [f"{column}: {named}{more}."]
 
 
 def declared(schema: Schema) -> tuple[dict[str, str], ...]:

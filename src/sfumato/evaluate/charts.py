@@ -72,15 +72,23 @@ def bar(share: float, largest: float, series: str) -> Markup:
     ).format(series, wide)
 
 
-def scale(grade: float) -> Markup:
-    """Draw a track from worst (left) to best (right) with a mark at the grade."""
-    x = 4 + 292 * grade
+def scale(grade: float, held_out: float | None = None) -> Markup:
+    """Draw a track from worst (left) to best (right), a full mark at the grade.
+
+    A hollow mark stands where held-out real data are.
+    """
+    x = 7 + 286 * grade
+    real = Markup("")
+    if held_out is not None:
+        real = Markup('<circle class="hollow" cx="{:.1f}" cy="7" r="5"/>').format(
+            7 + 286 * held_out
+        )
     return Markup(
         '<svg class="scale" viewBox="0 0 300 14" aria-hidden="true">'
-        '<rect class="track" x="4" y="5" width="292" height="4" rx="2"/>'
-        '<rect class="synthetic" x="4" y="5" width="{:.1f}" height="4" rx="2"/>'
-        '<circle class="synthetic mark" cx="{:.1f}" cy="7" r="5.5"/></svg>'
-    ).format(x - 4, x)
+        '<rect class="track" x="7" y="5" width="286" height="4" rx="2"/>'
+        '<rect class="synthetic" x="7" y="5" width="{:.1f}" height="4" rx="2"/>{}'
+        '<circle class="synthetic mark" cx="{:.1f}" cy="7" r="4"/></svg>'
+    ).format(x - 7, real, x)
 
 
 def span(first: float, second: float, low: float = 0.0, high: float = 1.0) -> Markup:

@@ -100,6 +100,20 @@ class CodedTable:
         cut = min(max(round(share * len(self)), 1), len(self) - 1)
         return self.take(np.sort(order[:cut])), self.take(np.sort(order[cut:]))
 
+    def joined(self, other: CodedTable) -> CodedTable:
+        """Put the rows of another table of the same schema below these."""
+        return CodedTable(
+            self.codec,
+            np.concatenate([self.codes, other.codes]),
+            np.concatenate([self.numbers, other.numbers]),
+        )
+
+    def missing(self, index: int) -> NDArray[np.bool_]:
+        """Say which rows have no value in a column."""
+        cells = self.codec.columns[index]
+        null: NDArray[np.bool_] = self.codes[:, index] == cells.size - 1
+        return null if cells.nullable else np.zeros(len(self), bool)
+
     def shuffled(self, seed: int) -> CodedTable:
         """Shuffle each column alone: the same one-way marginals, every association gone."""
         rng = np.random.default_rng(seed)

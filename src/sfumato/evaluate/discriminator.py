@@ -44,7 +44,10 @@ def discriminator_auc(
 
 def _find(compared: Compared[CodedTable]) -> Finding:
     most = None if compared.full else FAST_ROWS
-    areas = discriminator_auc(compared.real, compared.synthetic, most, compared.seed)
+    areas, fresh = (
+        discriminator_auc(compared.train, rows, most, compared.seed)
+        for rows in compared.same_size()
+    )
     headlines = (
         Headline(
             name="Telling rows apart",
@@ -55,14 +58,15 @@ def _find(compared: Compared[CodedTable]) -> Finding:
             "ROC-AUC; any small flaw can push it to 1",
             worst_is="always told apart",
             best_is="never told apart",
+            held_out=max(fresh.values()),
         ),
     ) if areas else ()  # fmt: skip
     few = "There are too few rows to train a classifier that tells them apart."
     return Finding(
         title="A closer look",
-        caption="Classifiers that try to tell synthetic from real rows",
-        columns=("ROC-AUC (0.5 is perfect)",),
-        rows={f"Telling apart by {name}": (area,) for name, area in areas.items()},
+        caption="Classifiers that try to tell rows from the real ones: ROC-AUC (0.5 is perfect)",
+        columns=("Synthetic rows", "Held-out real rows"),
+        rows={f"Telling apart by {name}": (area, fresh[name]) for name, area in areas.items()},
         headlines=headlines,
         notes=() if areas else (few,),
     )

@@ -7,6 +7,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from sfumato.evaluate.histograms import Histogram
 from sfumato.evaluate.marginals import MarginalError
 from sfumato.evaluate.measure import Finding, Headline
@@ -15,7 +17,7 @@ from sfumato.evaluate.utility import Figures, Utility
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnComparison:
-    """One column: its one-way error, its coverage, and its bars."""
+    """One column: its one-way error beyond chance, its coverage, and its bars."""
 
     name: str
     kind: str
@@ -26,10 +28,10 @@ class ColumnComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalComparison:
-    """The error of k-way marginals between two yardsticks.
+    """The error of k-way marginals between two yardsticks, which are errors beyond chance.
 
-    `fresh` is the error of real rows that were held out, `independent` that of the real rows with
-    every column shuffled alone.
+    `fresh` is that of as many real rows that were held out, `independent` that of these with every
+    column shuffled alone.
     """
 
     error: MarginalError
@@ -39,14 +41,21 @@ class MarginalComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Associations:
-    """The pairwise associations of both tables and how far apart they are."""
+    """The pairwise associations of both tables and how far apart they are.
+
+    `mean_difference` is that of synthetic rows beyond chance; `fresh` and `independent` are that
+    of as many held-out real rows and of these with every column shuffled alone. `chance` is the
+    mean difference between real rows and real rows.
+    """
 
     names: tuple[str, ...]
     real: tuple[tuple[float, ...], ...]
     synthetic: tuple[tuple[float, ...], ...]
     difference: tuple[tuple[float, ...], ...]
     mean_difference: float
+    fresh: float
     independent: float
+    chance: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +79,22 @@ class _Found:
         """Give the text of a JSON file."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
+    def _repr_html_(self) -> str:
+        """Give the headlines as a small table, for notebooks."""
+        head = "Measure", "Value", "Worst", "Best", "Real data"
+        rows = Markup("").join(
+            _row("td", line.name, *map(_figure, (line.value, line.worst, line.best, line.held_out)))
+            for line in self.headlines
+        )
+        return Markup(
+            "<table><caption><strong>PRIVATE</strong>: computed on real data, do not publish"
+            "</caption><thead>{}</thead><tbody>{}</tbody></table>"
+        ).format(_row("th", *head), rows)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableEvaluation(_Found):
-    """A synthetic table against the real one."""
+    """A synthetic table against the real one; `misfits` say what is wrong before any measure."""
 
     kind = "table"
 
@@ -82,6 +103,7 @@ class TableEvaluation(_Found):
     associations: Associations
     utility: Utility | None
     utility_mean: dict[str, Figures]
+    misfits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +122,15 @@ class ImageEvaluation(_Found):
 
 
 Evaluation = TableEvaluation | ImageEvaluation
+
+
+def _row(tag: str, *cells: str) -> Markup:
+    inner = Markup("").join(Markup(f"<{tag}>{{}}</{tag}>").format(cell) for cell in cells)
+    return Markup("<tr>{}</tr>").format(inner)
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def plain(value: Any) -> Any:

@@ -57,10 +57,11 @@ def evaluate_images(
     most = None if full else FAST_IMAGES
     real, made = real.at_most(most, seed), made.at_most(most, seed)
     held, train = (given.at_most(most, seed), real) if given else real.split(HELD_OUT, seed)
+    compared = Compared(real, made, train, held, full, seed)
 
     progress("extracting features", 0.05)
     extractor = extractor or trained_extractor(train.x, train.y, seed)
-    features = [extractor.features(each.x) for each in (train, made, held)]
+    features = [extractor.features(each.x) for each in (train, *compared.same_size())]
     frechet = {
         "synthetic": frechet_distance(features[0], features[1]),
         "fresh": frechet_distance(features[0], features[2]),
@@ -68,11 +69,12 @@ def evaluate_images(
     progress("comparing modes", 0.2)
     found = precision_recall(features[0], features[1], seed=seed)
     fresh = precision_recall(features[0], features[2], seed=seed)
-    compared = Compared(real, made, train, held, full, seed)
     findings = {measure.name: measure.find(compared) for measure in IMAGE_MEASURES}
-    utility = _utility(train, made, held, names, full, seed, progress)
+    # As many synthetic as real images to train on: more of them alone teach more.
+    taught = made.at_most(len(train), seed)
+    utility = _utility(train, taught, held, names, full, seed, progress)
     headlines = [
-        *([_accuracy_headline(utility, len(names))] if utility else []),
+        *([_accuracy_headline(utility, _guessing(held))] if utility else []),
         *_mode_headlines(found, fresh),
         *(line for each in findings.values() for line in each.headlines),
     ]
@@ -83,7 +85,7 @@ def evaluate_images(
             *(
                 sentence
                 for bars in _class_histogram(train, made, names)
-                for sentence in weak_classes(
+                for _, sentence in weak_classes(
                     bars.labels, bars.shares["real"], bars.shares["synthetic"]
                 )
             ),
@@ -164,16 +166,23 @@ def _learners(
     return chosen
 
 
-def _accuracy_headline(utility: Utility, classes: int) -> Headline:
+def _accuracy_headline(utility: Utility, guessing: float) -> Headline:
+    real = utility.mean["real"]["accuracy"]
     return Headline(
         name="Recognising classes",
         value=utility.mean["synthetic"]["accuracy"],
-        worst=1 / classes,
-        best=utility.mean["real"]["accuracy"],
+        worst=guessing,
+        best=max(real, guessing),  # where real images teach nothing, there is nothing to grade
         meaning="how well classifiers trained on synthetic images label real ones: mean accuracy",
         worst_is="guessing",
         best_is="trained on real images",
+        held_out=real,
     )
+
+
+def _guessing(held: NumberedImages) -> float:
+    """Give the accuracy of always naming the most frequent class."""
+    return 0.0 if held.y is None else float(np.bincount(held.y).max() / len(held))
 
 
 def _mode_headlines(found: dict[str, float], fresh: dict[str, float]) -> list[Headline]:
@@ -190,6 +199,7 @@ def _mode_headlines(found: dict[str, float], fresh: dict[str, float]) -> list[He
             meaning=meaning,
             worst_is="none",
             best_is="fresh real images",
+            held_out=fresh[name],
         )
         for name, meaning in meanings.items()
     ]

@@ -2,6 +2,10 @@
 
 The error of one marginal is the total variation distance 1/2 sum |p - q|; the error of a table is
 its mean over the sets of k columns (Zhang et al. 2017; Vinaroz et al. 2022, Table 1).
+
+Two samples of one distribution are apart, too, and in a table of many cells they are far apart.
+What is expected of them, 1/2 sum E|p - q| over random splits of the pooled rows (`chance.py`), is
+given beside each error, and so is what is left of the error beyond it.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.evaluate.chance import beyond_chance, expected_gap
 from sfumato.evaluate.coded_table import CodedTable
 
 BINS = 20
@@ -51,6 +56,10 @@ class Binned:
 
     def error(self, columns: Iterable[int]) -> float:
         """Give the total variation distance of one marginal."""
+        return self.compare(columns)[0]
+
+    def compare(self, columns: Iterable[int]) -> tuple[float, float]:
+        """Give the total variation distance of one marginal, and what chance alone would give."""
         columns = list(columns)
         real, synthetic = (
             _joint(codes, columns, self.sizes) for codes in (self.real, self.synthetic)
@@ -60,9 +69,12 @@ class Binned:
             both = np.unique(np.concatenate([real, synthetic]), return_inverse=True)[1]
             real, synthetic = both[: len(real)], both[len(real) :]
             size = int(both.max()) + 1
-        p = np.bincount(real, minlength=size) / len(real)
-        q = np.bincount(synthetic, minlength=size) / len(synthetic)
-        return float(np.abs(p - q).sum() / 2)
+        n, m = len(real), len(synthetic)
+        counts = [np.bincount(codes, minlength=size) for codes in (real, synthetic)]
+        cells = np.bincount(counts[0] + counts[1])  # how many cells hold how many rows
+        pooled = np.flatnonzero(cells)
+        chance = (cells[pooled] * expected_gap(pooled, n, m)).sum() / 2
+        return float(np.abs(counts[0] / n - counts[1] / m).sum() / 2), float(chance)
 
 
 def quantile_edges(numbers: NDArray[np.floating], bins: int) -> NDArray[np.float32]:
@@ -80,11 +92,17 @@ def quantile_edges(numbers: NDArray[np.floating], bins: int) -> NDArray[np.float
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalError:
-    """The errors of the marginals of k columns: mean and largest over the `counted` sets."""
+    """The errors of the marginals of k columns: mean and largest over the `counted` sets.
+
+    `chance` is the mean that two samples of one distribution, of these sizes, would have, and
+    `beyond_chance` what the mean is beyond it.
+    """
 
     columns: int
     mean: float
     largest: float
+    chance: float
+    beyond_chance: float
     counted: int
     of: int
 
@@ -98,11 +116,15 @@ def marginal_error(
     sets: Iterable[tuple[int, ...]] = combinations(range(width), columns)
     if most is not None and total > most:
         sets = _drawn_sets(width, columns, most, seed)
-    errors = [binned.error(chosen) for chosen in sets]
+    compared = np.array([binned.compare(chosen) for chosen in sets])
+    errors = compared[:, 0].tolist()
+    mean, chance = compared.mean(axis=0).tolist()
     return MarginalError(
         columns=columns,
-        mean=float(np.mean(errors)) if errors else 0.0,
-        largest=max(errors, default=0.0),
+        mean=mean,
+        largest=max(errors),
+        chance=chance,
+        beyond_chance=beyond_chance(mean, chance),
         counted=len(errors),
         of=total,
     )

@@ -93,7 +93,7 @@ def _find(compared: Compared[NumberedImages]) -> Finding:
     real = unit_pixels(compared.train.x)
     made, fresh = (
         different_bins(real, unit_pixels(images.x), NDB_BINS, seed=compared.seed)
-        for images in (compared.synthetic, compared.held)
+        for images in compared.same_size()
     )
     weak = f"{made:.1%} of the modes of the real images have another weight."
     return Finding(

@@ -1,17 +1,21 @@
-"""How the noise of a release compares with the size of a class, from released values alone."""
+"""What the noise of the releases alone implies, from released values alone.
+
+Nothing here speaks of how well a model fits what was released, nor of how well anything can be
+predicted from its rows.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.privacy.answers import Release
 
-DROWNED = 1.0
-FAINT = 3.0
+LOST = 1.0
+NEAR = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +28,71 @@ class ClassNoise:
 
     @property
     def verdict(self) -> str:
-        """Say whether the noise drowns the class."""
-        if self.signal_to_noise < DROWNED:
-            return "drowned"
-        return "faint" if self.signal_to_noise < FAINT else "clear"
+        """Say whether the class stands out of the noise, and no more than that."""
+        if self.signal_to_noise < LOST:
+            return "is lost in the noise"
+        return "is near the noise" if self.signal_to_noise < NEAR else "stands out of the noise"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableNoise:
+    """The noise on released tables of counts, in shares of the rows.
+
+    With noise of scale sigma on each of `cells` counts, of about `rows` rows, the share of one
+    cell deviates by sigma / rows, and the total variation distance of the whole table is expected
+    to be 1/2 cells sqrt(2/pi) sigma / rows: `share` and `distance`, the latter at most 1.
+    """
+
+    cells: int
+    share: float
+    distance: float
+
+    @classmethod
+    def of(cls, cells: int, sigma: float, rows: float) -> TableNoise:
+        """Give the noise of one table."""
+        share = sigma / max(rows, 1.0)
+        return cls(cells=cells, share=share, distance=min(1.0, cells * share / sqrt(2 * pi)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnNoise:
+    """The noise on one column: counted alone, and with others in a table of middling distance."""
+
+    column: str
+    alone: TableNoise | None
+    tables: int
+    together: TableNoise | None
+
+
+def column_noise(
+    releases: tuple[Release, ...], columns: tuple[str, ...], rows: float
+) -> list[ColumnNoise]:
+    """Give the noise on each column that was counted; empty where none was.
+
+    Where a column was counted alone more than once, the counts of the least distance are told of.
+    """
+    found = []
+    for index, name in enumerate(columns):
+        tables = [
+            (each.cells, TableNoise.of(each.classes * each.cells, release.sigma / each.reach, rows))
+            for release in releases
+            for each in release.resolutions
+            if each.kind == "counts" and each.column == index
+            for _ in range(each.tables)
+        ]
+        tables.sort(key=lambda table: table[1].distance)
+        alone = [table for cells, table in tables if cells == 1]
+        others = [table for cells, table in tables if cells > 1]
+        if tables:
+            found.append(
+                ColumnNoise(
+                    column=name,
+                    alone=alone[0] if alone else None,
+                    tables=len(others),
+                    together=others[len(others) // 2] if others else None,
+                )
+            )
+    return found
 
 
 def class_noise(

@@ -6,6 +6,7 @@ is computed with real rows; publishing it would undo the protection.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from sfumato.certificate import made_by
 from sfumato.classify.base import ClassifierModel
 from sfumato.evaluate import charts
 from sfumato.evaluate.belief import belief_bounds, strength
@@ -24,6 +26,8 @@ from sfumato.privacy.budget import Guarantee
 from sfumato.schema import canonical_text
 
 MOST_COLUMNS = 60
+MOST_POINTS = 10
+"""So many of the worst are shown; the rest is folded."""
 MOST_IN_HEAT_MAP = 30
 MEASURES = {
     "roc_auc": "ROC-AUC",
@@ -40,17 +44,31 @@ MEASURES = {
 """The names of scores; those of labels are what the papers print."""
 
 
-def certificate_html(fitted: Fitted, *, title: str = "Certificate", seed: int = 0) -> str:
-    """Give the certificate of a model or classifier as one HTML page that may be published."""
+def certificate_html(
+    fitted: Fitted,
+    *,
+    title: str = "Certificate",
+    seed: int = 0,
+    date: str | None = None,
+    files: Mapping[str, str] | None = None,
+) -> str:
+    """Give the certificate of a model or classifier as one HTML page that may be published.
+
+    Parameters
+    ----------
+    date
+        The day to print.
+    files
+        The SHA-256, in hexadecimal digits, of each file that the certificate is about.
+    """
     if isinstance(fitted, Model):
-        return _model_html(fitted, title, seed)
+        return _model_html(Certificate.of(fitted, seed, date=date, files=files), fitted, title)
     if isinstance(fitted, ClassifierModel):
-        return _classifier_html(fitted, title)
+        return _classifier_html(fitted, title, date, files or {})
     raise TypeError(f"there is no certificate of a {type(fitted).__name__}")
 
 
-def _model_html(model: Model, title: str, seed: int) -> str:
-    certificate = Certificate.of(model, seed)
+def _model_html(certificate: Certificate, model: Model, title: str) -> str:
     return _render(
         "certificate.html.j2",
         title=title,
@@ -64,10 +82,15 @@ def _model_html(model: Model, title: str, seed: int) -> str:
     )
 
 
-def _classifier_html(model: ClassifierModel, title: str) -> str:
+def _classifier_html(
+    model: ClassifierModel, title: str, date: str | None, files: Mapping[str, str]
+) -> str:
     return _render(
         "classifier.html.j2",
         title=title,
+        made_by=made_by(),
+        date=date,
+        files=files,
         method=model.method.name,
         settings=asdict(model.method),
         classes=[canonical_text(value) for value in model.classes],
@@ -127,6 +150,15 @@ def share(value: float | None) -> str:
     return "<0.1%" if 0 < value < 0.0005 else f"{value:.1%}"
 
 
+def fine_share(value: float) -> str:
+    """Write a share that may be small as a percentage of two significant digits.
+
+    >>> fine_share(0.000123)
+    '0.012%'
+    """
+    return f"{value:.0%}" if value >= 0.1 else f"{100 * value:.2g}%"
+
+
 def figure(value: float | None) -> str:
     """Write a score with three decimals, a large number with thousands."""
     if value is None or not isfinite(value):
@@ -163,13 +195,15 @@ def _render(template: str, **context: Any) -> str:
     )
     environment.filters |= {
         "share": share,
+        "fine_share": fine_share,
         "figure": figure,
         "compact": compact,
         "whole": whole,
         "odds": odds,
         "capitalize_first": lambda text: text[:1].upper() + text[1:],
     }
-    return environment.get_template(template).render(charts=charts, **context)
+    page = environment.get_template(template)
+    return page.render(charts=charts, most_points=MOST_POINTS, **context)
 
 
 def _measures(evaluation: Evaluation) -> dict[str, str]:

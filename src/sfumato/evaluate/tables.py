@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.evaluate.association import association_matrix
+from sfumato.evaluate.chance import beyond_chance
 from sfumato.evaluate.coded_table import CodedTable
 from sfumato.evaluate.coverage import coverage
 from sfumato.evaluate.evaluation import (
@@ -33,6 +34,8 @@ from sfumato.schema import Schema
 
 FAST_ROWS = 20_000
 HELD_OUT = 0.2
+DEALS = 3
+"""How often real rows are dealt out anew to see what chance does to associations."""
 _MOST_PAIRS = 1_000
 
 
@@ -73,10 +76,10 @@ def evaluate_table(
         known.codec.index(target)  # an unknown target is refused before any work is done
 
     progress("comparing columns", 0.05)
-    columns = _columns(known, made)
-    marginals = _marginals(known, made, held, train, None if full else _MOST_PAIRS, seed)
-    associations = _associations(known, made, seed)
     compared = Compared(known, made, train, held, full, seed)
+    columns = _columns(known, made)
+    marginals = _marginals(compared)
+    associations = _associations(compared)
     findings = {}
     for number, measure in enumerate(TABLE_MEASURES):
         progress(measure.stage, 0.15 + 0.25 * number / len(TABLE_MEASURES))
@@ -84,7 +87,7 @@ def evaluate_table(
     utility = None
     if target is not None:
         utility = train_on_synthetic(
-            made,
+            made.at_most(len(train), seed),  # more rows alone teach more
             held,
             train,
             schema,
@@ -97,7 +100,7 @@ def evaluate_table(
     headlines = [
         *([utility_headline(utility)] if utility else []),
         *([pair_headline(marginals[2])] if 2 in marginals else []),
-        association_headline(associations),
+        *([association_headline(associations)] if 2 in marginals else []),
         *(line for found in findings.values() for line in found.headlines),
     ]
     return TableEvaluation(
@@ -108,7 +111,7 @@ def evaluate_table(
             *(sentence for found in findings.values() for sentence in found.weaknesses),
         ),
         notes=(
-            *_notes(full, marginals, utility),
+            *_notes(compared, marginals, utility),
             *(note for found in findings.values() for note in found.notes),
         ),
         findings=findings,
@@ -129,7 +132,7 @@ def _columns(real: CodedTable, synthetic: CodedTable) -> tuple[ColumnComparison,
         ColumnComparison(
             name=name,
             kind="category" if cells.is_category else "number",
-            error=binned.error([index]),
+            error=beyond_chance(*binned.compare([index])),
             coverage=covered[name],
             histogram=histogram(index, {"real": real, "synthetic": synthetic}),
         )
@@ -137,50 +140,74 @@ def _columns(real: CodedTable, synthetic: CodedTable) -> tuple[ColumnComparison,
     )
 
 
-def _marginals(
-    real: CodedTable,
-    synthetic: CodedTable,
-    held: CodedTable,
-    train: CodedTable,
-    most_pairs: int | None,
-    seed: int,
-) -> dict[int, MarginalComparison]:
+def _marginals(compared: Compared[CodedTable]) -> dict[int, MarginalComparison]:
+    made, held = compared.same_size()
     found, fresh, independent = (
-        marginal_errors(first, second, most_pairs=most_pairs, seed=seed)
-        for first, second in ((real, synthetic), (train, held), (real, real.shuffled(seed)))
+        marginal_errors(
+            compared.train,
+            rows,
+            most_pairs=None if compared.full else _MOST_PAIRS,
+            seed=compared.seed,
+        )
+        for rows in (made, held, held.shuffled(compared.seed))
     )
     return {
-        k: MarginalComparison(error=error, fresh=fresh[k].mean, independent=independent[k].mean)
+        k: MarginalComparison(
+            error=error,
+            fresh=fresh[k].beyond_chance,
+            independent=independent[k].beyond_chance,
+        )
         for k, error in found.items()
     }
 
 
-def _associations(real: CodedTable, synthetic: CodedTable, seed: int) -> Associations:
-    wanted, found, shuffled = (
-        np.round(association_matrix(frame), 6) for frame in (real, synthetic, real.shuffled(seed))
+def _associations(compared: Compared[CodedTable]) -> Associations:
+    """Compare associations, less the mean difference of real rows that are dealt out anew."""
+    wanted, found = (
+        np.round(association_matrix(frame), 6) for frame in (compared.real, compared.synthetic)
+    )
+    made, held = compared.same_size()
+    pool = compared.train.joined(held)
+    deals = [pool.split(len(held) / len(pool), compared.seed + deal) for deal in range(DEALS)]
+    chance = float(
+        np.mean(
+            [_gap(association_matrix(first), association_matrix(rest)) for first, rest in deals]
+        )
+    )
+    train = association_matrix(compared.train)
+    synthetic, fresh, independent = (
+        max(0.0, _gap(train, association_matrix(frame)) - chance)
+        for frame in (made, held, held.shuffled(compared.seed))
     )
     return Associations(
-        names=real.names,
+        names=compared.real.names,
         real=tuple(map(tuple, wanted.tolist())),
         synthetic=tuple(map(tuple, found.tolist())),
         difference=tuple(map(tuple, np.abs(found - wanted).round(6).tolist())),
-        mean_difference=_off_diagonal(np.abs(found - wanted)),
-        independent=_off_diagonal(np.abs(shuffled - wanted)),
+        mean_difference=synthetic,
+        fresh=fresh,
+        independent=independent,
+        chance=chance,
     )
 
 
-def _off_diagonal(matrix: NDArray[np.float64]) -> float:
-    pairs = matrix[np.triu_indices(len(matrix), 1)]
+def _gap(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Give the mean absolute difference off the diagonal."""
+    pairs = np.abs(first - second)[np.triu_indices(len(first), 1)]
     return float(pairs.mean()) if len(pairs) else 0.0
 
 
 def _notes(
-    full: bool,
+    compared: Compared[CodedTable],
     marginals: dict[int, MarginalComparison],
     utility: Utility | None,
 ) -> tuple[str, ...]:
-    notes = []
-    if not full:
+    notes = [
+        f"Errors of samples depend on their size: {len(compared.same_size()[0]):,} rows each, "
+        f"synthetic, held-out real and shuffled ones, were compared with {len(compared.train):,} "
+        "other real rows."
+    ]
+    if not compared.full:
         notes.append(
             f"A fast evaluation: at most {FAST_ROWS:,} rows of each table and three learners."
         )
