@@ -176,13 +176,15 @@ def sample(
     output: Output,
     rows: Rows = None,
     given: Annotated[
-        list[str] | None, typer.Option("--given", help="A value that all rows have, column=value.")
+        list[str] | None,
+        typer.Option("--given", help="What all rows have: column=value, =a,b or =low..high."),
     ] = None,
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
     """Draw rows from a saved model."""
     from sfumato.cli.console import progress_display
+    from sfumato.data.condition import read_given
     from sfumato.data.writing import check_output, write_synthetic
     from sfumato.loading import load
     from sfumato.methods.base import Model
@@ -193,9 +195,11 @@ def sample(
     check_output(output, loaded.schema)
     if rows is not None and rows < 0:
         raise SfumatoError(f"--rows must not be negative, got {rows}")
+    texts = [pair for text in given or [] for pair in pairs([text], "--given").items()]
+    wanted = read_given(texts, loaded.schema)
     with progress_display(quiet) as progress:
         progress("sampling", None)
-        drawn = loaded.sample(rows, given=pairs(given, "--given") or None, seed=seed)
+        drawn = loaded.sample(rows, given=wanted, seed=seed)
         progress(f"writing {output}", None)
         write_synthetic(output, drawn)
     print(output)
