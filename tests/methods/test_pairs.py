@@ -257,8 +257,8 @@ def test_rows_meet_conditions_and_are_those_that_free_draws_would_leave(
 ) -> None:
     """Draws are independent within strata, so shares keep to the bound of Hoeffding.
 
-    There are fewer than 9 conditions of 7 columns in 24 bins each: the bound is set so that any
-    of all these comparisons fails with probability below 1e-6.
+    There are 9 conditions, and fewer than 400 cells to compare: the bound is set so that any of
+    all these comparisons fails with probability below 1e-6.
     """
     rows = 200_000
     made = stays.sample(rows, given=given, seed=2)
@@ -269,7 +269,7 @@ def test_rows_meet_conditions_and_are_those_that_free_draws_would_leave(
     theirs, ours = (
         codec.encode(table.combine_chunks().to_batches()[0]).codes for table in (left, made)
     )
-    deviations = math.sqrt(math.log(4 * 9 * 7 * 30 / 1e-6) / 2)
+    deviations = math.sqrt(math.log(4 * 9 * 400 / 1e-6) / 2)
     bound = deviations * (left.num_rows**-0.5 + rows**-0.5)
     for index, cells in enumerate(codec.columns):
         shares = [np.bincount(c[:, index], minlength=cells.size) / len(c) for c in (theirs, ours)]
