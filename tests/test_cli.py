@@ -14,11 +14,12 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+import sfumato as sf
 from command_line import folder as folder
 from command_line import run
 from sfumato.errors import SfumatoError
 from sfumato.privacy.ledger import Ledger
-from support import SCHEMA, people
+from support import SCHEMA, people, seeded_fit
 
 SYNTH = ("synth", "people.csv", "-s", "people.toml", "-e", "2", "-o", "out.csv", "-q")
 
@@ -100,6 +101,47 @@ def test_synth_writes_rows_model_and_ledger(
     assert len(Ledger(own_ledger).entries("people")) == spent  # sampling is free
 
 
+def test_sample_takes_ranges_and_several_values(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, *SYNTH, "--model", "m.sfumato")[0] == 0
+    sample = ("sample", "m.sfumato", "-o", "x.csv", "-n", "200", "-q")
+    given = ("--given", "age=60..70", "--given", "town=Ulm,Jena", "--given", "pay=..500")
+    assert run(capsys, *sample, *given)[0] == 0
+    rows = pa.csv.read_csv(folder / "x.csv")
+    assert set(rows["town"].to_pylist()) == {"Ulm", "Jena"}
+    assert min(rows["age"].to_pylist()) >= 60
+    assert max(rows["age"].to_pylist()) <= 70
+    assert max(rows["pay"].to_pylist()) <= 500
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["age=70..60"], "column 'age', from 0 to 99, has no value in the range 70..60"),
+        (["age=100.."], "column 'age', from 0 to 99, has no value in the range 100.."),
+        (["town=Jena..Ulm"], "column 'town' is a category"),
+        (["town=Jena,Rome"], "'Rome' is not a value of column 'town'"),
+        (["age=1", "age=2"], "column 'age' is given twice"),
+        (["height=1..2"], "no modelled column 'height'"),
+    ],
+)
+def test_contradictory_conditions_are_one_line_and_exit_code_2(
+    given: list[str],
+    message: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model = seeded_fit(sf.Pairs(components=2, restarts=1), people(50), SCHEMA, sf.Budget(epsilon=1))
+    model.save(folder / "m.sfumato")
+    options = [part for text in given for part in ("--given", text)]
+    code, out, err = run(capsys, "sample", "m.sfumato", "-o", "x.csv", "-q", *options)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (folder / "x.csv").exists()
+
+
 def test_a_second_run_goes_on_from_the_saved_releases(
     folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,7 +170,10 @@ def test_a_ledger_limit_is_set_shown_and_kept(
         (("synth", "people.csv", "-s", "people.toml", "-e", "0", "-o", "o.csv"), "epsilon must be"),
         (("synth", "people.csv", "-s", "people.toml", "-e", "nan", "-o", "o.csv"), "epsilon must"),
         (("synth", "people.csv", "-s", "people.toml", "-e", "1", "-o", "o.txt"), "o.txt: a table"),
-        (("synth", "people.csv", "-s", "people.toml", "-e", "1", "-o", "people.csv"), "would overwrite an input"),
+        (
+            ("synth", "people.csv", "-s", "people.toml", "-e", "1", "-o", "people.csv"),
+            "would overwrite an input",
+        ),
         ((*SYNTH, "--delta", "2"), "delta must lie between 0 and 1"),
         ((*SYNTH, "--target", "salary"), "no modelled column 'salary'"),
         ((*SYNTH, "--method", "magic"), "there is no method 'magic'"),
@@ -312,6 +357,9 @@ def test_image_sets_go_the_same_way(folder: Path, capsys: pytest.CaptureFixture[
     given = ("--given", "class=7", "-n", "3", "-q")
     assert run(capsys, "sample", "m.sfumato", "-o", "sevens", *given)[0] == 0
     assert len(list((folder / "sevens" / "7").glob("*.png"))) == 3
+    given = ("--given", "class=3,5", "-n", "60", "-q")
+    assert run(capsys, "sample", "m.sfumato", "-o", "two", *given)[0] == 0
+    assert {path.name for path in (folder / "two").iterdir() if path.is_dir()} == {"3", "5"}
     assert run(capsys, "synth", *common, "-o", "out.csv", "-q")[0] == 2
 
 

@@ -118,7 +118,7 @@ def test_classes_beyond_the_limit_share_one():
 
 
 def test_cells_are_drawn_within_their_group_by_their_mass():
-    partition, mass = np.array([1, 0, 1, 2, 2]), np.array([30.0, 5.0, 10.0, 0.0, 0.0])
+    partition, mass = np.array([1, 0, 1, 2, 2]), np.array([30.0, 5.0, 10.0, 1e-9, 1e-9])
     groups = np.repeat([0, 1, 2], 20_000)
     drawn = draw_cells(groups, partition, mass, np.random.default_rng(3))
     assert (partition[drawn] == groups).all()

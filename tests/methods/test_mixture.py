@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.methods.pairs.mixture import Mixture
+from sfumato.methods.pairs.mixture import ImpossibleError, Mixture
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_conditions_are_exact(mixture):
 
 
 def test_an_impossible_condition_is_an_error(mixture):
-    with pytest.raises(ValueError, match="no probability"):
+    with pytest.raises(ImpossibleError, match="no probability"):
         mixture.sample(1, np.random.default_rng(0), given={0: np.zeros(3)})
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import sfumato as sf
@@ -16,9 +20,10 @@ from sfumato.data.table_codec import TableCodec
 from sfumato.datasets import patients, patients_schema
 from sfumato.errors import SfumatoError
 from sfumato.methods.pairs.grouped_column import GroupedColumn
+from sfumato.methods.pairs.method import PairsModel
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.noise import Sampler
-from sfumato.schema import Categorical, Datetime, Numeric, Schema
+from sfumato.schema import Boolean, Categorical, Datetime, Numeric, Schema
 from support import SCHEMA, people, seeded_fit
 
 SMALL = {"components": 8, "restarts": 1}
@@ -172,6 +177,10 @@ def test_given_values_are_met_and_shift_the_rest_as_the_model_says() -> None:
         ({"town": "Rome"}, "'Rome' is not a value of column 'town'"),
         ({"age": 500}, "'500' is not a value"),
         ({"age": "old"}, "'old' is not a value"),
+        ({"pay": "much"}, "'much' is not a value of column 'pay'"),
+        ({"age": (70, 60)}, "column 'age', from 0 to 99, has no value in the range 70..60"),
+        ({"age": (100, None)}, "column 'age', .* has no value in the range 100.."),
+        ({"town": ("Jena", "Ulm")}, "column 'town' is a category"),
         ({"height": 3}, "no modelled column 'height'"),
     ],
 )
@@ -179,6 +188,107 @@ def test_impossible_conditions_are_clear_errors(given: dict[str, object], messag
     model = fit(people(100), SCHEMA)
     with pytest.raises(SfumatoError, match=message):
         model.sample(5, given=given)  # type: ignore[arg-type]
+
+
+def test_what_the_model_gives_no_probability_is_refused_by_name() -> None:
+    model = fit(people(500), SCHEMA, target="sick")
+    assert isinstance(model, PairsModel)
+    mixture = replace(model.mixture, class_shares=np.array([1.0, 0.0]))
+    healthy = replace(model, mixture=mixture)
+    assert set(healthy.sample(9, given={"sick": [True, False]})["sick"].to_pylist()) == {False}
+    with pytest.raises(SfumatoError, match="no row with what is given for 'age' and 'sick'"):
+        healthy.sample(9, given={"age": (20, 30), "sick": True})
+
+
+@pytest.fixture(scope="module")
+def stays() -> sf.Model:
+    """A model of columns of every kind that depend on each other."""
+    rng = np.random.default_rng(0)
+    rows = 4000
+    level = rng.random(rows)
+    days = (30 * level + rng.integers(0, 30, rows)).astype(int)
+    table = pa.table(
+        {
+            "age": (60 * level + rng.integers(0, 40, rows)).astype(int),
+            "cost": np.where(level < 0.3, 0, 9000 * level + rng.integers(0, 999, rows)).astype(int),
+            "dose": pa.array(5 * level * rng.random(rows), mask=rng.random(rows) < 0.2),
+            "day": np.datetime64("2020-01-01") + days,
+            "minute": np.datetime64("2020-01-01T00:00:00") + (540_000 * level).astype(int),
+            "ward": np.array(["a", "b", "c, d", "?"])[(4 * level * rng.random(rows)).astype(int)],
+            "smoker": pa.array(level > rng.random(rows), mask=rng.random(rows) < 0.1),
+        }
+    )
+    january, february = datetime(2020, 1, 1), datetime(2020, 2, 29)
+    schema = Schema(
+        columns={
+            "age": Numeric(low=0, high=99, integer=True),
+            "cost": Numeric(low=0, high=10_000, integer=True, bins=60),
+            "dose": Numeric(low=0, high=5, bins=40, nullable=True),
+            "day": Datetime(low=january, high=february),
+            "minute": Datetime(low=january, high=datetime(2020, 1, 7), unit="minute", bins=30),
+            "ward": Categorical(values=("a", "b", "c, d"), other=True, nullable=True),
+            "smoker": Boolean(nullable=True),
+        }
+    )
+    return fit(table, schema, 50, target="smoker")
+
+
+@pytest.fixture(scope="module")
+def drawn_freely(stays: sf.Model) -> pa.Table:
+    return stays.sample(1_000_000, seed=1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"age": (35, 61)},
+        {"age": [40, 41, 45, 50, 51, 52, 53]},
+        {"cost": (None, 1234)},
+        {"cost": (777, None), "dose": (0.3333, 4)},
+        {"dose": [None]},
+        {"day": (date(2020, 1, 12), "2020-01-30")},
+        {"minute": (datetime(2020, 1, 2, 3, 4), datetime(2020, 1, 4, 5, 6))},
+        {"ward": ["c, d", "b"], "smoker": [False, None]},
+        {"smoker": {True}, "age": (None, 70), "day": ("2020-01-05", None)},
+    ],
+)
+def test_rows_meet_conditions_and_are_those_that_free_draws_would_leave(
+    stays: sf.Model, drawn_freely: pa.Table, given: dict[str, Any]
+) -> None:
+    """Draws are independent within strata, so shares keep to the bound of Hoeffding.
+
+    There are 9 conditions, and fewer than 400 cells to compare: the bound is set so that any of
+    all these comparisons fails with probability below 1e-6.
+    """
+    rows = 200_000
+    made = stays.sample(rows, given=given, seed=2)
+    assert made.filter(meets(made, given)).num_rows == rows
+    left = drawn_freely.filter(meets(drawn_freely, given))
+    assert left.num_rows > 50_000
+    codec = TableCodec(stays.schema, 24)
+    theirs, ours = (
+        codec.encode(table.combine_chunks().to_batches()[0]).codes for table in (left, made)
+    )
+    deviations = math.sqrt(math.log(4 * 9 * 400 / 1e-6) / 2)
+    bound = deviations * (left.num_rows**-0.5 + rows**-0.5)
+    for index, cells in enumerate(codec.columns):
+        shares = [np.bincount(c[:, index], minlength=cells.size) / len(c) for c in (theirs, ours)]
+        assert np.abs(shares[0] - shares[1]).max() < bound
+
+
+def meets(table: pa.Table, given: dict[str, Any]) -> pa.Array:
+    """Tell which rows have the wanted values, by comparing values."""
+    kept = pa.repeat(pa.scalar(True), table.num_rows)
+    for name, wanted in given.items():
+        column = table[name].combine_chunks()
+        if isinstance(wanted, tuple):
+            for end, beyond in zip(wanted, (pc.less, pc.greater), strict=True):
+                if end is not None:
+                    typed = pa.scalar(end).cast(column.type)
+                    kept = pc.and_(kept, pc.fill_null(pc.invert(beyond(column, typed)), False))
+        else:
+            kept = pc.and_(kept, pc.is_in(column, pa.array(list(wanted), column.type)))
+    return kept
 
 
 def test_a_saved_model_gives_the_same_rows_in_another_process(tmp_path: Path) -> None:

@@ -199,7 +199,8 @@ def sample(
     output: Output,
     rows: Rows = None,
     given: Annotated[
-        list[str] | None, typer.Option("--given", help="A value that all rows have, column=value.")
+        list[str] | None,
+        typer.Option("--given", help="What all rows have: column=value, =a,b or =low..high."),
     ] = None,
     seed: Seed = 0,
     force: Force = False,
@@ -207,6 +208,7 @@ def sample(
 ) -> None:
     """Draw rows from a saved model."""
     from sfumato.cli.console import progress_display
+    from sfumato.data.condition import read_given
     from sfumato.data.writing import check_output, write_synthetic
     from sfumato.loading import load
     from sfumato.methods.base import Model
@@ -219,9 +221,11 @@ def sample(
         raise SfumatoError(f"{model} is a {loaded.method.name} model: it draws no rows")
     if file:
         check_output(file, loaded.schema)
+    texts = [pair for text in given or [] for pair in pairs([text], "--given").items()]
+    wanted = read_given(texts, loaded.schema)
     with progress_display(quiet) as progress:
         progress("sampling", None)
-        drawn = loaded.sample(rows, given=pairs(given, "--given") or None, seed=seed)
+        drawn = loaded.sample(rows, given=wanted, seed=seed)
         if file is None:
             print_rows(drawn, loaded.schema)
             return

@@ -116,6 +116,11 @@ class ColumnCode(ABC):
         return False
 
     @property
+    def values_per_cell(self) -> float:
+        """How many values share each of the ordered cells; a real number stands for its cell."""
+        return 1.0
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """The numbers at both ends of the unit interval."""
         raise TypeError("a category has no bounds")
@@ -218,6 +223,10 @@ class NumericCode(ColumnCode):
         return self.whole
 
     @property
+    def values_per_cell(self) -> float:
+        return self.width if self.integer else 1.0
+
+    @property
     def default(self) -> float:
         """What a null becomes where null is not allowed: the middle of the bounds."""
         middle = (self.low + self.high) / 2
@@ -290,13 +299,39 @@ class NumericCode(ColumnCode):
         scaled = (numbers - self.low) / span if span else np.zeros(len(numbers))
         return np.clip(scaled, 0, 1).astype(np.float32)
 
-    def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:
-        """Draw a value within each cell, evenly."""
-        spread = rng.random(len(codes)) * self.width
+    def ends(self, given: pa.Array) -> NDArray[np.float64]:
+        """Give the least and the greatest number of a range; NaN for what is not a number."""
+        first, last = self.count(given)
+        return np.array([np.ceil(first), np.floor(last)] if self.integer else [first, last])
+
+    def shares(self, first: float, last: float) -> NDArray[np.float64]:
+        """Give the part of each cell's draws that lies in a range."""
+        begins, ends = self._stretches(first, last)
+        atoms = [first <= atom <= last for atom in self.atoms]
+        return np.concatenate([(ends - begins) / self.width, atoms, [0.0] * self.nullable])
+
+    def _stretches(self, first: float, last: float) -> tuple[NDArray[np.float64], ...]:
+        """Give where a range begins and ends in each ordered cell, from the cell's start."""
+        starts = self.low + np.arange(self.cells) * self.width
+        # What is drawn beyond the highest number becomes it, and whole numbers end at the next.
+        end = np.inf if last >= self.high else last + self.integer
+        return np.clip(first - starts, 0, self.width), np.clip(end - starts, 0, self.width)
+
+    def decode(
+        self,
+        codes: NDArray[np.integer[Any]],
+        rng: np.random.Generator,
+        first: float = -np.inf,
+        last: float = np.inf,
+    ) -> pa.Array:
+        """Draw a value within each cell, evenly among those of a range."""
+        ordered = np.minimum(codes, self.cells - 1)
+        begins, ends = self._stretches(first, last)
+        spread = rng.random(len(codes)) * (ends - begins)[ordered]
         if self.integer:
             spread = np.floor(spread)
-        numbers = self.low + np.minimum(codes, self.cells - 1) * self.width + spread
-        numbers = self._rounded(numbers)
+        numbers = self._rounded(self.low + ordered * self.width + (begins[ordered] + spread))
+        numbers = np.clip(numbers, first, last)
         for index, atom in enumerate(self.atoms):
             numbers[codes == self.cells + index] = atom
         missing = codes == self.size - 1 if self.nullable else None
@@ -354,6 +389,10 @@ class DatetimeCode(ColumnCode):
         return True
 
     @property
+    def values_per_cell(self) -> float:
+        return self.units.values_per_cell
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """The bounds as `count` counts."""
         return self.units.bounds
@@ -375,8 +414,23 @@ class DatetimeCode(ColumnCode):
         count = self.units.exact(pa.array(self.count(given)))
         return None if count is None else self._moments(pa.array([count.as_py()], pa.int64()))[0]
 
-    def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:
-        return self._moments(self.units.decode(codes, rng))
+    def ends(self, given: pa.Array) -> NDArray[np.float64]:
+        """Give the least and the greatest whole unit of a range; NaN for what is not a moment."""
+        first, last = parsing.seconds(given) / _SECONDS[self.unit]
+        return np.array([np.ceil(first), np.floor(last)])
+
+    def shares(self, first: float, last: float) -> NDArray[np.float64]:
+        """Give the part of each cell's draws that lies in a range."""
+        return self.units.shares(first, last)
+
+    def decode(
+        self,
+        codes: NDArray[np.integer[Any]],
+        rng: np.random.Generator,
+        first: float = -np.inf,
+        last: float = np.inf,
+    ) -> pa.Array:
+        return self._moments(self.units.decode(codes, rng, first, last))
 
     def from_unit(
         self, unit: NDArray[np.floating[Any]], missing: NDArray[np.bool_] | None = None

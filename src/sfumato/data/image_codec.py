@@ -11,12 +11,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
-from sfumato.data.codes import Misfit
+from sfumato.data.codes import CategoryCode, Misfit
 from sfumato.data.spelling import Spellings
 from sfumato.errors import SfumatoError
 from sfumato.schema import Images, canonical_text
 
 Labels = Sequence[Any] | NDArray[Any]
+
+IMAGE_CLASS = "class"
+"""The name under which an image's class can be given."""
 
 _FLOATS = (np.float16, np.float32, np.float64)
 
@@ -37,6 +40,11 @@ class ImageCodec:
     def classes(self) -> int:
         """The number of classes; an unlabelled set is one class."""
         return max(1, len(self.images.classes))
+
+    @property
+    def class_code(self) -> CategoryCode:
+        """The code of the labels."""
+        return CategoryCode(self.images.classes, other=False, nullable=False)
 
     def encode(self, raw: tuple[NDArray[np.uint8], Labels | None]) -> Batch:
         """Encode a batch; labels that are not listed count as the first class."""

@@ -6,7 +6,7 @@ which is what lets a statistic bound the influence of one row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
 from sfumato.data.codes import DEFAULT_CELLS, code_of
+from sfumato.data.condition import Condition, Wanted
 from sfumato.errors import SfumatoError
-from sfumato.schema import Schema, canonical_text
+from sfumato.schema import Schema
 
 
 class TableCodec:
@@ -34,17 +35,10 @@ class TableCodec:
             raise SfumatoError(f"the schema has no modelled column '{name}'; it has: {known}")
         return self.names.index(name)
 
-    def cell_of(self, name: str, value: Any) -> tuple[int, pa.Scalar]:
-        """Give the cell of one public value, and the value in the column's type.
-
-        A value that is not in the schema is an error here, unlike in private rows.
-        """
-        cells = self.columns[self.index(name)]
-        given = pa.array([None if value is None else canonical_text(value)], pa.string())
-        exact = cells.exact(given)
-        if exact is None:
-            raise SfumatoError(f"'{value}' is not a value of column '{name}' in the schema")
-        return int(cells.encode(given)[0][0]), exact
+    def conditions(self, given: Mapping[str, Wanted]) -> dict[int, Condition]:
+        """Give the condition on each column of which something is wanted, by its position."""
+        columns = {self.index(name): name for name in given}
+        return {i: Condition.on(name, self.columns[i], given[name]) for i, name in columns.items()}
 
     def encode(self, rows: pa.RecordBatch) -> Batch:
         """Encode a record batch that holds the schema's columns."""
@@ -63,10 +57,16 @@ class TableCodec:
         flat = np.stack(units, axis=1) if units else np.empty((rows.num_rows, 0), np.float32)
         return Batch(codes, flat)
 
-    def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Table:
-        """Give typed columns back; values within a cell are drawn evenly."""
+    def decode(
+        self,
+        codes: NDArray[np.integer[Any]],
+        rng: np.random.Generator,
+        conditions: Mapping[int, Condition] | None = None,
+    ) -> pa.Table:
+        """Give typed columns back; values are drawn evenly within a cell, or what is kept of it."""
+        decoders = dict(enumerate(self.columns)) | dict(conditions or {})
         return self.assemble(
-            [cells.decode(codes[:, i], rng) for i, cells in enumerate(self.columns)], len(codes)
+            [decoder.decode(codes[:, i], rng) for i, decoder in decoders.items()], len(codes)
         )
 
     def assemble(self, modelled: Sequence[pa.Array], rows: int) -> pa.Table:

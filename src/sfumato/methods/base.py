@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from sfumato.data.condition import Wanted
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
 from sfumato.methods.misfit_gate import pass_noisy_gate
@@ -24,14 +25,14 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
 from sfumato.public.provenance import Provenance
-from sfumato.schema import Schema, Value
+from sfumato.schema import Schema
 from sfumato.storage import locked, write_whole
 
 FORMAT = 1
 """The version of model files that `Fitted.save` writes."""
 
-Given = Mapping[str, Value]
-"""Values that sampled rows must have, by column."""
+Given = Mapping[str, Wanted]
+"""What sampled rows must have, by column: a value, one of several, or one of a range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,4 +188,8 @@ class Model(Fitted):
 
     @abstractmethod
     def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> Any:
-        """Draw n rows (by default `rows`), with the given values where some are given."""
+        """Draw n rows (by default `rows`), with the given values where some are given.
+
+        ``given={"age": (60, 70), "sex": ["F", "M"], "smoker": True}`` gives a range, which holds
+        both its ends and is open where one is None; several values; and a single one.
+        """

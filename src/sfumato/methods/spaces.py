@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
 from sfumato.data.codes import ColumnCode
-from sfumato.data.image_codec import ImageCodec
+from sfumato.data.image_codec import IMAGE_CLASS, ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
@@ -28,8 +28,6 @@ from sfumato.statistics.counts import Axis
 
 Points = NDArray[np.floating[Any]]
 Classes = NDArray[np.integer[Any]]
-
-IMAGE_CLASS = "class"
 
 _PIXEL_LEVELS = 255
 _LEVEL_BITS = 18  # shared by the levels of a number and the number of numbers
@@ -71,6 +69,11 @@ class PointSpace(ABC):
     @abstractmethod
     def class_values(self) -> tuple[Value, ...]:
         """The classes that can be given, in the order of their numbers."""
+
+    @property
+    @abstractmethod
+    def class_code(self) -> ColumnCode:
+        """The code of the column that holds the class, where there is one."""
 
     @property
     @abstractmethod
@@ -148,7 +151,7 @@ class TableSpace(PointSpace):
 
     @property
     def class_cells(self) -> int:
-        return self.codec.columns[self.class_column].size
+        return self.class_code.size
 
     @property
     def condition(self) -> str | None:
@@ -156,7 +159,11 @@ class TableSpace(PointSpace):
 
     @property
     def class_values(self) -> tuple[Value, ...]:
-        return self.codec.columns[self.class_column].listed if self.target else ()
+        return self.class_code.listed if self.target else ()
+
+    @property
+    def class_code(self) -> ColumnCode:
+        return self.codec.columns[self.class_column]
 
     @cached_property
     def size(self) -> int:
@@ -244,6 +251,10 @@ class ImageSpace(PointSpace):
     @property
     def class_values(self) -> tuple[Value, ...]:
         return self.codec.images.classes
+
+    @property
+    def class_code(self) -> ColumnCode:
+        return self.codec.class_code
 
     @property
     def size(self) -> int:

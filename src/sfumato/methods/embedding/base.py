@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.data.condition import class_condition
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.data.table_codec import TableCodec
@@ -28,7 +29,7 @@ from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
-from sfumato.schema import Schema, canonical_text
+from sfumato.schema import Schema
 from sfumato.statistics.counts import Counts
 
 if TYPE_CHECKING:
@@ -180,19 +181,6 @@ def with_nulls(space: PointSpace, points: Tensor) -> tuple[Tensor, Tensor]:
     return numbers, blocks
 
 
-def class_of(space: PointSpace, given: Given) -> int:
-    """Find the class that is given, or say what can be."""
-    name = space.condition
-    if name is None or list(given) != [name]:
-        can = f"only '{name}' can be given" if name else "it has no classes"
-        raise SfumatoError(f"this model cannot be conditioned on {', '.join(given)}: {can}")
-    values = [canonical_text(value) for value in space.class_values]
-    value = canonical_text(given[name])
-    if value not in values:
-        raise SfumatoError(f"'{name}' has no value '{value}'; it has: {', '.join(values)}")
-    return values.index(value)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EmbeddingModel(Model):
     """A trained generator and the noisy number of rows of each class."""
@@ -218,10 +206,7 @@ class EmbeddingModel(Model):
         generator.eval()
         rng = np.random.default_rng(seed)
         n = self.rows if n is None else n
-        if given:
-            classes = np.full(n, class_of(space, given))
-        else:
-            classes = rng.choice(space.classes, n, p=self.counts / self.counts.sum())
+        classes = self._draw_classes(n, space, given or {}, rng)
         noise = rng.standard_normal((n, generator.code), dtype=np.float32)
         points = [np.empty((0, space.size + sum(space.blocks)), np.float32)]
         with torch.no_grad():
@@ -230,6 +215,16 @@ class EmbeddingModel(Model):
                 onehot = torch.eye(space.classes)[torch.from_numpy(classes[part])]
                 points.append(generator(torch.from_numpy(noise[part]), onehot).numpy())
         return space.decode(np.concatenate(points), classes, rng)
+
+    def _draw_classes(
+        self, n: int, space: PointSpace, given: Given, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        counts = self.counts
+        if given:
+            counts = counts * class_condition(space.condition, space.class_code, given).kept
+            if np.count_nonzero(counts) == 1:
+                return np.full(n, np.argmax(counts))
+        return rng.choice(space.classes, n, p=counts / counts.sum())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give the counts and the generator's weights."""

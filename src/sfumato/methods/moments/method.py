@@ -18,7 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.data.image_codec import ImageCodec
+from sfumato.data.condition import class_condition
+from sfumato.data.image_codec import IMAGE_CLASS, ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.errors import SfumatoError
 from sfumato.methods.base import Given, Method, Model, Plan
@@ -27,7 +28,7 @@ from sfumato.methods.moments.image_model import ImageModel
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
-from sfumato.schema import Schema, canonical_text
+from sfumato.schema import Schema
 
 Floats = NDArray[np.float64]
 
@@ -85,31 +86,23 @@ class MomentsModel(Model):
         return max(1, round(float(self.images.class_counts.sum())))
 
     def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> ImageSet:
-        """Draw images; ``given={"class": label}`` draws one class only."""
+        """Draw images; ``given={"class": [3, 5]}`` draws these classes only."""
         rng = np.random.default_rng(seed)
         count = self.rows if n is None else n
-        shares = self._shares(given or {})
-        sizes = rng.multinomial(count, shares / shares.sum())
-        drawn = [self.images.images(label, size, rng) for label, size in enumerate(sizes)]
-        order = rng.permutation(count)
         codec = self.method.codec(self.schema)
         assert isinstance(codec, ImageCodec)
         classes = codec.images.classes
+        shares = self.images.class_counts
+        if given:
+            name = IMAGE_CLASS if classes else None
+            shares = shares * class_condition(name, codec.class_code, given).kept
+        sizes = rng.multinomial(count, shares / shares.sum())
+        drawn = [self.images.images(label, size, rng) for label, size in enumerate(sizes)]
+        order = rng.permutation(count)
         labels = np.array(classes)[np.repeat(np.arange(len(sizes)), sizes)] if classes else None
         return ImageSet(
             codec.decode(np.concatenate(drawn)[order]), None if labels is None else labels[order]
         )
-
-    def _shares(self, given: Given) -> Floats:
-        shares = self.images.class_counts.copy()
-        for name, value in given.items():
-            classes = self.schema.images.classes if self.schema.images else ()
-            texts = [canonical_text(label) for label in classes]
-            if name != "class" or canonical_text(value) not in texts:
-                raise SfumatoError(f"images can be given class=…, one of {', '.join(texts)}")
-            shares = np.zeros(len(shares))
-            shares[texts.index(canonical_text(value))] = 1.0
-        return shares
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return self.images.arrays()

@@ -31,16 +31,28 @@ class GroupedColumn:
         total: NDArray[np.float64] = np.bincount(self.groups, self.mass, self.size).astype(float)
         return total
 
-    def only(self, cell: int) -> NDArray[np.float64]:
-        """Give the likelihood of each group when the cell is known."""
-        likelihood: NDArray[np.float64] = (np.arange(self.size) == self.groups[cell]).astype(float)
-        return likelihood
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """The mass of each cell, with a trace everywhere: a group without any is drawn evenly."""
+        return self.mass + 1e-12 * max(float(np.sum(self.mass)), 1.0)
+
+    def likelihood(self, kept: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the part of each group when parts of its cells are kept, at the most 1."""
+        whole = np.bincount(self.groups, self.weights)
+        part = np.bincount(self.groups, self.weights * kept) / whole
+        return np.asarray(part / part.max())
 
     def draw_cells(
-        self, groups: NDArray[np.integer[Any]], rng: np.random.Generator
+        self,
+        groups: NDArray[np.integer[Any]],
+        rng: np.random.Generator,
+        kept: NDArray[np.float64] | float = 1.0,
     ) -> NDArray[np.int64]:
-        """Draw a cell within each group, in proportion to the cells' mass."""
-        return draw_cells(groups, self.groups, self.mass, rng)
+        """Draw a cell within each group, in proportion to the mass that is kept of the cells."""
+        weights = self.weights * kept
+        allowed = np.flatnonzero(weights)  # rounding must not reach the other cells
+        cells = draw_cells(groups, self.groups[allowed], weights[allowed], rng)
+        return np.asarray(allowed[cells], np.int64)
 
 
 def save_columns(columns: Sequence[GroupedColumn]) -> dict[str, NDArray[Any]]:

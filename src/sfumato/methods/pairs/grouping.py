@@ -214,18 +214,19 @@ def group_classes(mass: Floats, listed: int, least: float) -> Partition:
 
 
 def draw_cells(
-    groups: NDArray[np.integer[Any]], partition: Partition, mass: Floats, rng: np.random.Generator
+    groups: NDArray[np.integer[Any]],
+    partition: Partition,
+    weights: Floats,
+    rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Draw a cell within each row's group, in proportion to the cells' mass.
+    """Draw a cell within each row's group, in proportion to the cells' weights.
 
     >>> draw_cells(np.array([1, 0]), np.array([0, 1, 1]), np.array([5.0, 0.0, 2.0]),
     ...            np.random.default_rng(0)).tolist()
     [2, 0]
     """
     order = np.argsort(partition, kind="stable")
-    # a trace of mass everywhere lets a group without any be drawn evenly
-    weights = np.asarray(mass, np.float64)[order] + 1e-12 * max(float(np.sum(mass)), 1.0)
-    ends = np.cumsum(weights)
+    ends = np.cumsum(weights[order])
     first = np.searchsorted(partition[order], np.arange(int(partition.max()) + 2))
     begins = np.concatenate([[0.0], ends])[first]
     points = begins[groups] + rng.random(len(groups)) * (begins[groups + 1] - begins[groups])

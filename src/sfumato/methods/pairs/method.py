@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.data.condition import Condition
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.methods.base import Given, Method, Model, Plan
 from sfumato.methods.pairs.grouped_column import GroupedColumn, load_columns, save_columns
 from sfumato.methods.pairs.grouping import MAX_CLASSES, MAX_GROUPS, group_cells, group_classes
-from sfumato.methods.pairs.mixture import Mixture
+from sfumato.methods.pairs.mixture import ImpossibleError, Mixture
 from sfumato.methods.pairs.mixture_fit import fit_mixture
 from sfumato.methods.pairs.noisy_tables import NoisyTables
 from sfumato.methods.pairs.one_way import OneWay, plan_one_way, release_one_way
@@ -206,33 +207,34 @@ class PairsModel(Model):
         return max(1, round(self.row_count))
 
     def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> pa.Table:
-        """Draw rows; given values are met exactly, by reweighting the mixture's components."""
+        """Draw rows; conditions are met exactly, by reweighting the mixture's components."""
         rng = np.random.default_rng(seed)
         count = self.rows if n is None else n
         codec = self.method.codec(self.schema)
         assert isinstance(codec, TableCodec)
-        fixed = {codec.index(name): codec.cell_of(name, v) for name, v in (given or {}).items()}
-        codes = self._draw_codes(count, {i: cell for i, (cell, _) in fixed.items()}, rng)
-        table = codec.decode(codes, rng)
-        for index, (_, value) in fixed.items():
-            column = table.column_names.index(codec.names[index])
-            table = table.set_column(column, codec.names[index], pa.repeat(value, count))
-        return table
+        conditions = codec.conditions(given or {})
+        codes = self._draw_codes(count, conditions, rng)
+        return codec.decode(codes, rng, conditions)
 
     def _draw_codes(
-        self, count: int, fixed: dict[int, int], rng: np.random.Generator
+        self, count: int, conditions: dict[int, Condition], rng: np.random.Generator
     ) -> NDArray[np.int64]:
-        allowed = {i: self.columns[i].only(cell) for i, cell in fixed.items()}
+        kept = {i: condition.kept for i, condition in conditions.items()}
+        likelihoods = {i: self.columns[i].likelihood(part) for i, part in kept.items()}
         features = [i for i in range(len(self.columns)) if i != self.target]
-        given = {place: allowed[i] for place, i in enumerate(features) if i in allowed}
-        given_class = None if self.target is None else allowed.get(self.target)
-        classes, drawn = self.mixture.sample(count, rng, given, given_class)
+        given = {place: likelihoods[i] for place, i in enumerate(features) if i in likelihoods}
+        given_class = None if self.target is None else likelihoods.get(self.target)
+        try:
+            classes, drawn = self.mixture.sample(count, rng, given, given_class)
+        except ImpossibleError:
+            names = " and ".join(f"'{tuple(self.schema.modelled)[i]}'" for i in kept)
+            raise SfumatoError(f"the model holds no row with what is given for {names}") from None
         groups = np.empty((count, len(self.columns)), np.int64)
         groups[:, features] = drawn
         if self.target is not None:
             groups[:, self.target] = classes
         for index, column in enumerate(self.columns):
-            groups[:, index] = fixed.get(index, column.draw_cells(groups[:, index], rng))
+            groups[:, index] = column.draw_cells(groups[:, index], rng, kept.get(index, 1.0))
         return groups
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -21,6 +21,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.floating[Any]]
 
 
+class ImpossibleError(ValueError):
+    """A condition without probability."""
+
+
 @dataclass(frozen=True, eq=False)
 class Mixture:
     """Shares of the classes, weights of the components, and the components' one-way tables.
@@ -79,7 +83,7 @@ class Mixture:
             joint = joint * (self.probabilities[:, blocks[column]] @ likelihood)
         total = joint.sum()
         if not total > 0:
-            raise ValueError("the model gives the condition no probability")
+            raise ImpossibleError("the model gives the condition no probability")
         return np.asarray(joint / total)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
