@@ -1,4 +1,4 @@
-"""`sfumato schema`: write a first schema, and check data against one."""
+"""`sfumato schema`: write a first schema, fill it in, and check data against one."""
 
 from __future__ import annotations
 
@@ -7,17 +7,50 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Write a first schema, or check data against one.", no_args_is_help=True)
+from sfumato.errors import SfumatoError
+
+app = typer.Typer(help="Write a schema, or check data against one.", no_args_is_help=True)
 
 Input = Annotated[Path, typer.Argument(help="The private table: csv, csv.gz or parquet.")]
+CodebookFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--codebook",
+        help="What is publicly known of the columns: csv, JSON Schema, frictionless, or a schema.",
+    ),
+]
 
 
 @app.command()
-def init(data: Input) -> None:
-    """Print names and kinds of the columns as TOML, with the bounds left open."""
+def init(
+    data: Input,
+    codebook: CodebookFile = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write; by default stdout.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite OUTPUT.")] = False,
+) -> None:
+    """Write names and kinds of the columns as TOML, with the bounds left open."""
+    from sfumato.data.codebook import Codebook, read_codebook
     from sfumato.data.inspection import draft_schema
+    from sfumato.storage import write_whole
 
-    print(draft_schema(data), end="")
+    if output is not None:
+        _check_ending(output)
+        if output.exists() and not force:
+            raise SfumatoError(f"{output} exists: name another file, or overwrite it with --force")
+    draft = draft_schema(data, read_codebook(codebook) if codebook else Codebook())
+    if output is None:
+        print(draft.to_toml(), end="")
+    else:
+        write_whole(output, draft.to_toml().encode())
+        print(output)
+
+
+def _check_ending(output: Path) -> None:
+    """Refuse to write over what is no schema, such as the data."""
+    if output.suffix != ".toml":
+        raise SfumatoError(f"{output}: a schema is written to .toml")
 
 
 @app.command()

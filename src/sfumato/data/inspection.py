@@ -7,44 +7,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from sfumato.data.codebook import Codebook
 from sfumato.data.codes import code_of
-from sfumato.data.sources import CsvRows, ParquetRows, table_rows
-from sfumato.schema import Schema, toml_key
-
-_HEADER = """\
-# Fill in the open lines from public knowledge: a code book, physical limits, opening hours.
-# Bounds and categories that are read from the private rows would leak them: an unusual salary
-# as the upper bound is that person's salary. Values outside the bounds are clamped, so rather
-# take wide ones. Kinds were guessed from the first rows: confirm them, too, from what is public.
-# Columns that you remove are left out.
-"""
-_OPEN = {
-    "numeric": ["low = ", "high = "],
-    "integer": ["low = ", "high = "],
-    "categorical": ['values = ["…", "…"]', "other = true     # a cell for values not listed"],
-    "boolean": [],
-    "datetime": [
-        "low = 2000-01-01",
-        "high = 2030-12-31",
-        'unit = "day"     # hour, minute, second',
-    ],
-}
+from sfumato.data.csv_header import header_line, likely_format
+from sfumato.data.draft import Draft
+from sfumato.data.sources import ParquetRows, table_rows
+from sfumato.errors import SfumatoError
+from sfumato.schema import CsvFormat, Schema, validated
 
 
-def draft_schema(data: Any) -> str:
-    """Write names and kinds as TOML, with the bounds left open."""
-    sections = []
-    for field in _typed_fields(data):
-        kind = _kind(field.type)
-        opened = "".join(f"# {line}\n" for line in _OPEN[kind])
-        sections.append(f'[columns.{toml_key(field.name)}]\nkind = "{kind}"\n{opened}')
-    return "\n".join([_HEADER, *sections])
+def draft_schema(data: Any, book: Codebook = Codebook()) -> Draft:
+    """Put together the names of the columns, their kinds, and what a code book says of them."""
+    path = Path(data) if isinstance(data, str | Path) else None
+    if path and path.name.lower().endswith((".csv", ".csv.gz")) and path.exists():
+        csv = likely_format(header_line(path)) | book.csv
+        fields = _csv_fields(path, validated(f"{book.origin}, [csv]", CsvFormat, csv))
+    else:
+        csv, fields = None, _typed_fields(data)
+    return Draft({field.name: _kind(field.type) for field in fields}, book, csv)
 
 
 def misfits(data: Any, schema: Schema) -> Iterator[str]:
@@ -65,11 +52,29 @@ def misfits(data: Any, schema: Schema) -> Iterator[str]:
             yield f"{name}: not in the schema, left out"
 
 
+def _csv_fields(path: Path, form: CsvFormat) -> pa.Schema:
+    """Let Arrow take the types from the first rows; its errors quote them, so they are kept."""
+    try:
+        with pa.csv.open_csv(
+            pa.input_stream(str(path), compression="detect"),
+            read_options=pa.csv.ReadOptions(encoding=form.encoding),
+            parse_options=pa.csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
+        ) as reader:
+            fields = reader.schema
+            names = fields.names
+    except (pa.ArrowInvalid, OSError, UnicodeDecodeError):
+        raise SfumatoError(
+            f"{path} is empty or not well-formed csv: every row needs as many fields as the "
+            f"header, divided by {form.delimiter!r}, in {form.encoding}"
+        ) from None
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise SfumatoError(f"the data have two columns of the same name: '{twice[0]}'")
+    return fields
+
+
 def _typed_fields(data: Any) -> pa.Schema:
     rows = table_rows(data)
-    if isinstance(rows, CsvRows):
-        with pa.csv.open_csv(pa.input_stream(str(rows.path), compression="detect")) as reader:
-            return reader.schema
     if isinstance(rows, ParquetRows):
         return pa.parquet.read_schema(rows.path)
     return next(iter(rows.batches(rows.names)), pa.record_batch({})).schema
