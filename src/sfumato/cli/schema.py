@@ -47,6 +47,42 @@ def init(
         print(output)
 
 
+@app.command()
+def edit(
+    data: Input,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", "--schema", "-s", help="The schema to write or go on with."),
+    ],
+    codebook: CodebookFile = None,
+) -> None:
+    """Ask, column by column, for what a schema needs. Each answer is kept: go on at any time."""
+    from sfumato.cli.dialogue import fill_in
+    from sfumato.data.codebook import Codebook, read_codebook
+    from sfumato.data.inspection import draft_schema
+    from sfumato.schema import Schema
+    from sfumato.storage import write_whole
+
+    _check_ending(output)
+    book = read_codebook(codebook) if codebook else Codebook()
+    earlier = read_codebook(output) if output.exists() else Codebook()
+    draft = draft_schema(data, book.corrected_by(earlier))
+    for name in earlier.columns:
+        if name not in draft.guesses:
+            raise SfumatoError(f"the data have no column '{name}'; remove it from {output}")
+    try:
+        fill_in(draft, lambda: write_whole(output, draft.so_far().encode()))
+    except typer.Abort:
+        typer.echo(err=True)
+        raise SfumatoError(
+            f"stopped; what was answered is in {output}: run the same command again to go on"
+            if output.exists()
+            else "stopped before anything was answered"
+        ) from None
+    Schema.load(output)
+    print(output)
+
+
 def _check_ending(output: Path) -> None:
     """Refuse to write over what is no schema, such as the data."""
     if output.suffix != ".toml":
