@@ -33,6 +33,10 @@ _OFFSET = re.compile(r"[+-](\d{2}):(\d{2})")
 _SINCE = re.compile(r"(days|seconds|milliseconds) since \d{4}-\d{2}-\d{2}")
 
 
+class UnfinishedError(SfumatoError):
+    """A declaration in which nothing is wrong, but something is still to be filled in."""
+
+
 class _Declared(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -198,7 +202,7 @@ class Images(_Declared):
 
 Column = Numeric | Categorical | Boolean | Datetime | Identifier
 
-_KINDS: dict[str, tuple[type[Column], dict[str, Any]]] = {
+KINDS: dict[str, tuple[type[Column], dict[str, Any]]] = {
     "numeric": (Numeric, {"integer": False}),
     "integer": (Numeric, {"integer": True}),
     "categorical": (Categorical, {}),
@@ -206,6 +210,7 @@ _KINDS: dict[str, tuple[type[Column], dict[str, Any]]] = {
     "datetime": (Datetime, {}),
     "identifier": (Identifier, {}),
 }
+"""What a schema file calls each kind of column, and the settings that the name stands for."""
 
 
 class Schema(_Declared):
@@ -270,16 +275,16 @@ class Schema(_Declared):
                 f"{origin}: unknown section [{unknown[0]}]; use columns, images or csv"
             )
         columns = {
-            name: _column(f"{origin}, column '{name}'", declared)
+            name: declared_column(f"{origin}, column '{name}'", declared)
             for name, declared in _table(tables.get("columns", {}), origin).items()
         }
         sections = {
-            name: _validated(place, model, _table(tables[name], place))
+            name: validated(place, model, _table(tables[name], place))
             for name, model in (("images", Images), ("csv", CsvFormat))
             for place in [f"{origin}, [{name}]"]
             if name in tables
         }
-        return _validated(origin, cls, {"columns": columns, **sections})
+        return validated(origin, cls, {"columns": columns, **sections})
 
     def to_toml(self) -> str:
         """Write the schema as it stands on disk."""
@@ -291,7 +296,7 @@ class Schema(_Declared):
         for name, column in self.columns.items():
             kind = next(
                 key
-                for key, (model, fixed) in _KINDS.items()
+                for key, (model, fixed) in KINDS.items()
                 if type(column) is model and all(getattr(column, f) == v for f, v in fixed.items())
             )
             fields = column.model_dump(exclude_defaults=True, exclude={"integer"})
@@ -339,32 +344,40 @@ def _table(value: Any, place: str) -> dict[str, Any]:
     return value
 
 
-def _column(place: str, declared: Any) -> Column:
+def declared_column(place: str, declared: Any) -> Column:
+    """Give the column that a table of a schema file declares; errors name the place.
+
+    >>> declared_column("column 'age'", {"kind": "integer", "low": 0, "high": 120}).high
+    120.0
+    """
     fields = dict(_table(declared, place))
     kind = fields.pop("kind", None)
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise SfumatoError(f"{place}: kind must be one of {', '.join(_KINDS)}, got {kind!r}")
-    model, fixed = _KINDS[kind]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise SfumatoError(f"{place}: kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    model, fixed = KINDS[kind]
     if "integer" in fields:
         raise SfumatoError(f'{place}: write kind = "integer" instead of integer = …')
-    return _validated(place, model, fields | fixed)
+    return validated(place, model, fields | fixed)
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-def _validated(place: str, model: type[_Model], fields: dict[str, Any]) -> _Model:
+def validated(place: str, model: type[_Model], fields: dict[str, Any]) -> _Model:
+    """Make a part of a schema; what is wrong with it becomes one sentence that names the place."""
     try:
         return model(**fields)
     except ValidationError as error:
-        first = error.errors()[0]
+        # What is wrong comes before what is missing: only the latter may stay open.
+        first = min(error.errors(), key=lambda each: each["type"] == "missing")
         where = ".".join(str(part) for part in first["loc"][:1])
         what = first["msg"].removeprefix("Value error, ")
         hint = {
             "missing": "is missing: fill it in (from public knowledge, not from the data)",
             "extra_forbidden": "is not a setting of this kind",
         }.get(first["type"], what[:1].lower() + what[1:])
-        raise SfumatoError(f"{place}: {where + ' ' if where else ''}{hint}") from None
+        kind = UnfinishedError if first["type"] == "missing" else SfumatoError
+        raise kind(f"{place}: {where + ' ' if where else ''}{hint}") from None
 
 
 def toml_key(name: str) -> str:
@@ -378,18 +391,26 @@ def _quoted(text: str) -> str:
     return '"' + "".join(c if c >= " " else f"\\u{ord(c):04x}" for c in escaped) + '"'
 
 
-def _literal(value: Any) -> str:
+def toml_literal(value: Any) -> str:
+    """Write a value as TOML does.
+
+    >>> toml_literal(("a", 1, True, date(2020, 1, 1)))
+    '["a", 1, true, 2020-01-01]'
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, datetime):
-        return value.date().isoformat() if value.time() == value.min.time() else value.isoformat()
+        plain = value.tzinfo is None and value.time() == value.min.time()
+        return value.date().isoformat() if plain else value.isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, tuple | list):
-        return "[" + ", ".join(_literal(item) for item in value) + "]"
+        return "[" + ", ".join(toml_literal(item) for item in value) + "]"
     return repr(value)
 
 
 def _section(title: str, fields: dict[str, Any]) -> str:
-    lines = [f"{key} = {_literal(value)}" for key, value in fields.items() if value is not None]
+    lines = [f"{key} = {toml_literal(value)}" for key, value in fields.items() if value is not None]
     return "\n".join([f"[{title}]", *lines, ""])

@@ -286,7 +286,7 @@ class NumericCode(ColumnCode):
 
     def exact(self, given: pa.Array) -> pa.Scalar | None:
         """Give a single value in the column's type; None if it is not one of the column's."""
-        number = self.count(given)
+        number = parsing.numbers(given)  # public values are written plainly
         missing = ~np.isfinite(number)
         if missing[0]:
             return _typed(np.zeros(1), self.integer, missing)[0] if self.nullable else None
@@ -301,7 +301,7 @@ class NumericCode(ColumnCode):
 
     def ends(self, given: pa.Array) -> NDArray[np.float64]:
         """Give the least and the greatest number of a range; NaN for what is not a number."""
-        first, last = self.count(given)
+        first, last = parsing.numbers(given)
         return np.array([np.ceil(first), np.floor(last)] if self.integer else [first, last])
 
     def shares(self, first: float, last: float) -> NDArray[np.float64]:
@@ -373,6 +373,16 @@ class DatetimeCode(ColumnCode):
         return cls(NumericCode.of(counted, cells), column)
 
     @property
+    def low(self) -> datetime:
+        """The first moment."""
+        return self.column.low
+
+    @property
+    def high(self) -> datetime:
+        """The last moment."""
+        return self.column.high
+
+    @property
     def nullable(self) -> bool:  # type: ignore[override]
         return self.units.nullable
 
@@ -411,12 +421,13 @@ class DatetimeCode(ColumnCode):
         return units
 
     def exact(self, given: pa.Array) -> pa.Scalar | None:
-        count = self.units.exact(pa.array(self.count(given)))
+        seconds = parsing.seconds(given, None, self.column.zone)  # public values are ISO dates
+        count = self.units.exact(pa.array(seconds // _SECONDS[self.column.unit]))
         return None if count is None else self._moments(pa.array([count.as_py()], pa.int64()))[0]
 
     def ends(self, given: pa.Array) -> NDArray[np.float64]:
         """Give the least and the greatest whole unit of a range; NaN for what is not a moment."""
-        first, last = parsing.seconds(given) / _SECONDS[self.unit]
+        first, last = parsing.seconds(given, None, self.column.zone) / _SECONDS[self.column.unit]
         return np.array([np.ceil(first), np.floor(last)])
 
     def shares(self, first: float, last: float) -> NDArray[np.float64]:
@@ -438,15 +449,11 @@ class DatetimeCode(ColumnCode):
         return self._moments(self.units.from_unit(unit, missing))
 
     def misfits(self, array: pa.Array) -> dict[Misfit, NDArray[np.bool_]]:
-        low, high = (str(bound).removesuffix(" 00:00:00") for bound in self._declared)
+        low, high = (str(bound).removesuffix(" 00:00:00") for bound in (self.low, self.high))
         found = self.units.beyond(array, self.count(array), low, high, _NO_MOMENT)
         if self.column.zone is None:
             found[_OFFSET] = parsing.has_offset(array, self.column.format)
         return found
-
-    @property
-    def _declared(self) -> tuple[datetime, datetime]:
-        return self.column.low, self.column.high
 
     def _moments(self, counts: pa.Array) -> pa.Array:
         seconds = pc.multiply(counts, _SECONDS[self.column.unit]).cast(pa.timestamp("s"))

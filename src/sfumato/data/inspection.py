@@ -5,46 +5,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from sfumato.data.codebook import Codebook
+from sfumato.data.csv_header import header_line, likely_format
 from sfumato.data.csv_rows import CsvRows
+from sfumato.data.draft import Draft
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.review import Review
 from sfumato.data.rows import EncodedImages, EncodedTable
 from sfumato.data.sources import ParquetRows, table_rows
 from sfumato.data.table_codec import TableCodec
-from sfumato.schema import Schema, toml_key
-
-_HEADER = """\
-# Fill in the open lines from public knowledge: a code book, physical limits, opening hours.
-# Bounds and categories that are read from the private rows would leak them: an unusual salary
-# as the upper bound is that person's salary. Values outside the bounds are clamped, so rather
-# take wide ones. Kinds were guessed from the first rows: confirm them, too, from what is public.
-# Columns that you remove are left out.
-"""
-_OPEN = {
-    "numeric": ["low = ", "high = "],
-    "integer": ["low = ", "high = "],
-    "categorical": ['values = ["…", "…"]', "other = true     # a cell for values not listed"],
-    "boolean": [],
-    "datetime": [
-        "low = 2000-01-01",
-        "high = 2030-12-31",
-        'unit = "day"     # hour, minute, second',
-    ],
-}
+from sfumato.errors import SfumatoError
+from sfumato.schema import CsvFormat, Schema, validated
 
 
-def draft_schema(data: Any) -> str:
-    """Write names and kinds as TOML, with the bounds left open."""
-    sections = []
-    for field in _typed_fields(data):
-        kind = _kind(field.type)
-        opened = "".join(f"# {line}\n" for line in _OPEN[kind])
-        sections.append(f'[columns.{toml_key(field.name)}]\nkind = "{kind}"\n{opened}')
-    return "\n".join([_HEADER, *sections])
+def draft_schema(data: Any, book: Codebook = Codebook()) -> Draft:
+    """Put together the names of the columns, their kinds, and what a code book says of them."""
+    path = Path(data) if isinstance(data, str | Path) else None
+    if path and path.name.lower().endswith((".csv", ".csv.gz")) and path.exists():
+        csv = likely_format(header_line(path)) | book.csv
+        fields = _typed_fields(path, validated(f"{book.origin}, [csv]", CsvFormat, csv))
+    else:
+        csv, fields = None, _typed_fields(data)
+    return Draft({field.name: _kind(field.type) for field in fields}, book, csv)
 
 
 def reviewed(data: Any, schema: Schema) -> tuple[Review, list[str]]:
@@ -57,8 +44,11 @@ def reviewed(data: Any, schema: Schema) -> tuple[Review, list[str]]:
     ]
 
 
-def _typed_fields(data: Any) -> pa.Schema:
-    rows = table_rows(data)
+def _typed_fields(data: Any, form: CsvFormat | None = None) -> pa.Schema:
+    rows = table_rows(data, form=form)
+    twice = [name for name in rows.names if rows.names.count(name) > 1]
+    if twice:
+        raise SfumatoError(f"the data have two columns of the same name: '{twice[0]}'")
     if isinstance(rows, CsvRows | ParquetRows):
         return rows.first_kinds()
     return next(iter(rows.batches(rows.names)), pa.record_batch({})).schema

@@ -141,7 +141,7 @@ def seconds(
     """
     array = plain(array)
     kind = array.type
-    if form is not None and " since " in form:
+    if form is not None and " since " in form and not pa.types.is_temporal(kind):
         return _since(array, form)
     if pa.types.is_string(kind):
         told, offsets = _moments(pc.utf8_trim_whitespace(array), form)
