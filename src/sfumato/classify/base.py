@@ -16,7 +16,7 @@ from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_sources import image_rows
 from sfumato.data.sources import table_rows
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import Fitted, Method, Plan
 from sfumato.methods.spaces import PointSpace, TableSpace, space_of
 from sfumato.privacy.budget import Budget
@@ -62,6 +62,11 @@ class Classifier(Method):
     epochs: float = 40.0
     clip: float = 1.0
     learning_rate: float = 0.03
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(rate=(self.rate, 1e-6, 1), epochs=(self.epochs, 1e-3, 10_000))
+        within(clip=(self.clip, 1e-6, 1_000_000), learning_rate=(self.learning_rate, 1e-9, 1000))
 
     @abstractmethod
     def untrained(self, space: PointSpace) -> ClassLearner:

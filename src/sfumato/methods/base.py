@@ -15,6 +15,7 @@ from safetensors.numpy import save
 
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
+from sfumato.errors import not_negative
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend
 from sfumato.privacy.ledger import Ledger
@@ -71,6 +72,9 @@ class Method(ABC):
     """Settings that change nothing in what is asked, or only the layout that an answer keeps."""
 
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        not_negative(seed=self.seed)
 
     def public_inputs(self) -> tuple[Provenance, ...]:
         """Say which public networks or data it builds on."""

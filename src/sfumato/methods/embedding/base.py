@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import Given, Method, Model, Plan
 from sfumato.methods.spaces import ImageSpace, PointSpace, space_of
 from sfumato.privacy.answers import Release
@@ -68,8 +68,8 @@ class EmbeddingMethod(Method):
     steps: int = 1000
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise SfumatoError(f"steps must be at least 1, got {self.steps}")
+        super().__post_init__()
+        within(steps=(self.steps, 1, 1_000_000))
 
     def codec(self, schema: Schema) -> TableCodec | ImageCodec:
         """Give the code of the schema."""

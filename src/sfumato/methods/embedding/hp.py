@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import SfumatoError, in_open_unit
+from sfumato.errors import SfumatoError, in_open_unit, within
 from sfumato.methods.embedding.base import COUNT_SHARE, EmbeddingMethod
 from sfumato.methods.embedding.hermite_kernels import KernelMeans, Kernels
 from sfumato.methods.embedding.spectrum import Spectrum
@@ -92,15 +92,8 @@ class Hp(EmbeddingMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         in_open_unit(product_share=self.product_share)
-        if self.degree < 2:
-            raise SfumatoError(f"degree must be at least 2, got {self.degree}")
-        if self.draws < 1:
-            raise SfumatoError(f"draws must be at least 1, got {self.draws}")
-        if any(
-            length is not None and not _LEAST <= length <= 10
-            for length in (self.length, self.product_length)
-        ):
-            raise SfumatoError(f"length and product_length must be from {_LEAST} to 10, or none")
+        within(degree=(self.degree, 2, 5), draws=(self.draws, 1, 1000))
+        within(length=(self.length, _LEAST, 10), product_length=(self.product_length, _LEAST, 10))
         if self.network not in ("dense", "convolutional"):
             raise SfumatoError(f"network must be dense or convolutional, not {self.network}")
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, within
 from sfumato.methods.embedding.base import COUNT_SHARE, EmbeddingMethod, with_nulls
 from sfumato.methods.spaces import ImageSpace, PointSpace
 from sfumato.privacy.budget import Budget, Spend
@@ -66,9 +66,10 @@ class Merf(EmbeddingMethod):
     features: int | None = None
 
     def __post_init__(self) -> None:
-        if self.features is not None and (self.features < 2 or self.features % 2):
-            raise SfumatoError(f"features must be a positive even number, got {self.features}")
         super().__post_init__()
+        within(features=(self.features, 2, 100_000))
+        if self.features is not None and self.features % 2:
+            raise SfumatoError(f"features must be an even number, got {self.features}")
 
     def embedding_spends(self, space: PointSpace, budget: Budget) -> list[Spend]:
         """Give the cost with as many features as there may be."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import Given, Method, Model, Plan
 from sfumato.methods.pairs.grouped_column import GroupedColumn, load_columns, save_columns
 from sfumato.methods.pairs.grouping import MAX_CLASSES, MAX_GROUPS, group_cells, group_classes
@@ -62,6 +62,10 @@ class Pairs(Method):
     target: str | None = None
     components: int = 100
     restarts: int = 8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(components=(self.components, 1, 1000), restarts=(self.restarts, 1, 100))
 
     def codec(self, schema: Schema) -> TableCodec:
         """Code numbers finely, with fewer cells each where there are very many columns."""
