@@ -18,13 +18,14 @@ from sfumato.cli.synthesis import (
     SchemaFile,
     Seed,
     Target,
+    budget_of,
     pairs,
     print_guarantee,
     show,
     write_certificate,
 )
 from sfumato.errors import SfumatoError
-from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.budget import Relation
 
 app = typer.Typer(
     help="Train a differentially private classifier that explains itself.", no_args_is_help=True
@@ -73,9 +74,7 @@ def train(
         chosen["target"] = target
     method = with_settings(LocallyLinear, chosen)
     method.learner(method.space(public))  # what is missing is said before a row is read
-    budget = Budget(
-        epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit
-    )
+    budget = budget_of(epsilon, delta, relation, rows_per_unit)
     with progress_display(quiet) as progress:
         model = method.fit(
             data,

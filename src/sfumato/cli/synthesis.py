@@ -1,15 +1,17 @@
-"""`sfumato plan`, `synth`, `fit`, `sample` and `show`: the main job and its parts."""
+"""`sfumato synth`, `fit`, `sample` and `show`: the main job and its parts."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from sfumato.cli.ledger import Delta, LedgerFile, RelationOption, Unit, open_ledger
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, not_negative
 from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.doubts import doubts
 
 Input = Annotated[
     str, typer.Argument(help="The private data: csv, csv.gz, parquet; npz, idx, image folder.")
@@ -49,45 +51,6 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 ModelFile = Annotated[Path, typer.Argument(help="A model file that fit or synth saved.")]
 
 
-def plan(
-    data: Input,
-    schema: SchemaFile,
-    epsilon: Epsilon,
-    delta: Delta = 1e-6,
-    target: Target = None,
-    method: MethodName = None,
-    relation: RelationOption = Relation.ADD_REMOVE,
-    rows_per_unit: Unit = 1,
-    settings: Settings = None,
-) -> None:
-    """Say what a run would release, with how much noise and at which cost. Reads no row."""
-    from sfumato.cli.console import print_table
-    from sfumato.data.rows import encoded_rows
-    from sfumato.schema import Schema
-
-    public = Schema.load(schema)
-    chosen = _method(public, method, target, settings)
-    encoded_rows(data, chosen.codec(public))  # names and shapes must fit; no row is read
-    planned = chosen.plan(public, _budget(epsilon, delta, relation, rows_per_unit))
-    print_table(
-        f"{planned.method}: what would be released (sizes are upper bounds)",
-        ["release", "values", "sensitivity", "noise", "cost"],
-        [
-            [cost.name, f"{cost.dim:,}", f"{cost.sensitivity:.6g}", *cost.in_words()]
-            for cost in (*planned.spends, *planned.trainings)
-        ],
-    )
-    guarantee = planned.guarantee
-    print(
-        f"cost: epsilon {guarantee.epsilon:.6g} at delta {guarantee.delta:g} ({guarantee.relation})"
-    )
-    print(f"memory for the sums: about {planned.memory / 1e6:,.0f} MB")
-    for each in planned.public:
-        print(f"public input: {each.in_words()}")
-    for note in planned.notes:
-        print(note)
-
-
 def synth(
     data: Input,
     schema: SchemaFile,
@@ -121,8 +84,8 @@ def synth(
     public = Schema.load(schema)
     with progress_display(quiet) as progress:
         made = synthesize(
-            data, public, _budget(epsilon, delta, relation, rows_per_unit),
-            method=_method(public, method, target, settings, seed), output=output, rows=rows,
+            data, public, budget_of(epsilon, delta, relation, rows_per_unit),
+            method=method_of(public, method, target, settings, seed), output=output, rows=rows,
             seed=seed, ledger=open_ledger(ledger), dataset=dataset, folder=releases,
             pay_again=pay_again, progress=progress,
         )  # fmt: skip
@@ -158,10 +121,10 @@ def fit(
     from sfumato.synthesis import releases_beside
 
     public = Schema.load(schema)
-    chosen = _method(public, method, target, settings, seed)
+    chosen = method_of(public, method, target, settings, seed)
     with progress_display(quiet) as progress:
         fitted = chosen.fit(
-            data, public, _budget(epsilon, delta, relation, rows_per_unit),
+            data, public, budget_of(epsilon, delta, relation, rows_per_unit),
             ledger=open_ledger(ledger), dataset=dataset,
             folder=releases or releases_beside(output), pay_again=pay_again, progress=progress,
         )  # fmt: skip
@@ -191,8 +154,7 @@ def sample(
     if not isinstance(loaded, Model):
         raise SfumatoError(f"{model} is a {loaded.method.name} model: it draws no rows")
     check_output(output, loaded.schema)
-    if rows is not None and rows < 0:
-        raise SfumatoError(f"--rows must not be negative, got {rows}")
+    not_negative(rows=rows or 0, seed=seed)
     with progress_display(quiet) as progress:
         progress("sampling", None)
         drawn = loaded.sample(rows, given=pairs(given, "--given") or None, seed=seed)
@@ -216,13 +178,20 @@ def show(
     write_certificate(loaded, report, model.name)
 
 
-def _budget(epsilon: float, delta: float, relation: Relation, rows_per_unit: int) -> Budget:
-    return Budget(epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit)
+def budget_of(epsilon: float, delta: float, relation: Relation, rows_per_unit: int) -> Budget:
+    """Make a run's budget, and say what is doubtful about it."""
+    budget = Budget(
+        epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit
+    )
+    for doubt in doubts(budget):
+        print(f"sfumato: {doubt}", file=sys.stderr)
+    return budget
 
 
-def _method(
+def method_of(
     schema: Any, name: str | None, target: str | None, settings: list[str] | None, seed: int = 0
 ) -> Any:
+    """Make the method that is named, or the default for such data."""
     from sfumato.synthesis import default_method, make_method
 
     chosen: dict[str, Any] = {"seed": seed, **pairs(settings, "--set")}

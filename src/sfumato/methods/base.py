@@ -16,6 +16,7 @@ from safetensors.numpy import save
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import not_negative
+from sfumato.methods.expectation import Expectation
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend
 from sfumato.privacy.ledger import Ledger
@@ -87,6 +88,10 @@ class Method(ABC):
     @abstractmethod
     def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what would be released. Reads no row."""
+
+    def expect(self, schema: Schema, budget: Budget, rows: int) -> tuple[Expectation, ...]:
+        """Say what the noise lets expect of so many rows. Reads none."""
+        return ()
 
     @abstractmethod
     def learn(self, curator: Curator, progress: Progress = silent) -> Any:

@@ -35,8 +35,9 @@ from sfumato.methods.embedding.hermite_kernels import KernelMeans, Kernels
 from sfumato.methods.embedding.spectrum import Spectrum
 from sfumato.methods.spaces import ImageSpace, PointSpace
 from sfumato.privacy.answers import Arrays
-from sfumato.privacy.budget import Budget, Spend
+from sfumato.privacy.budget import Budget
 from sfumato.privacy.release import Curator, plan_spend
+from sfumato.privacy.statistic import Statistic
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.hermite import Hermite
 
@@ -116,15 +117,18 @@ class Hp(EmbeddingMethod):
             spectrum,
         )
 
-    def embedding_spends(self, space: PointSpace, budget: Budget) -> list[Spend]:
-        """Give the cost of both kernels, with products of all columns."""
+    def embeddings(
+        self, space: PointSpace, budget: Budget, rows: int | None = None
+    ) -> dict[str, tuple[Statistic, float]]:
+        """Give both kernels, with products of all columns."""
         kernels = self.kernels(space)
         sum_share, product_share = self._shares(kernels)
-        spends = [plan_spend("sum kernel", kernels.sum_statistic, budget, sum_share)]
-        for name, groups in self._draws(np.arange(len(kernels.factors))).items():
-            statistic = kernels.product_statistic(groups)
-            spends.append(plan_spend(name, statistic, budget, product_share))
-        return spends
+        draws = self._draws(np.arange(len(kernels.factors)))
+        products = {
+            name: (kernels.product_statistic(groups), product_share)
+            for name, groups in draws.items()
+        }
+        return {"sum kernel": (kernels.sum_statistic, sum_share), **products}
 
     def targets(
         self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
