@@ -90,6 +90,8 @@ def test_synth_writes_rows_model_and_ledger(
     )
     assert code == 0
     assert set(pa.parquet.read_table(folder / "more.parquet")["sick"].to_pylist()) == {True}
+    code, _, err = run(capsys, "sample", "m.sfumato", "-o", "more.csv", "--seed", "-1")
+    assert (code, err) == (2, "sfumato: seed must not be negative, got -1\n")
     code, out, _ = run(capsys, "show", "m.sfumato")
     assert "epsilon = 2" in out
     assert len(Ledger(own_ledger).entries("people")) == spent  # sampling is free
