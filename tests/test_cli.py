@@ -96,6 +96,8 @@ def test_synth_writes_rows_model_and_ledger(
     )
     assert code == 0
     assert set(pa.parquet.read_table(folder / "more.parquet")["sick"].to_pylist()) == {True}
+    code, _, err = run(capsys, "sample", "m.sfumato", "-o", "more.csv", "--seed", "-1")
+    assert (code, err) == (2, "sfumato: seed must not be negative, got -1\n")
     code, out, _ = run(capsys, "show", "m.sfumato")
     assert "epsilon = 2" in out
     assert len(Ledger(own_ledger).entries("people")) == spent  # sampling is free
@@ -169,6 +171,7 @@ def test_a_ledger_limit_is_set_shown_and_kept(
         (("synth", "people.csv", "-s", "none.toml", "-e", "1", "-o", "o.csv"), "cannot read the"),
         (("synth", "people.csv", "-s", "people.toml", "-e", "0", "-o", "o.csv"), "epsilon must be"),
         (("synth", "people.csv", "-s", "people.toml", "-e", "nan", "-o", "o.csv"), "epsilon must"),
+        (("synth", "people.csv", "-s", "people.toml", "-e", "1e6", "-o", "o.csv"), "promises"),
         (("synth", "people.csv", "-s", "people.toml", "-e", "1", "-o", "o.txt"), "o.txt: a table"),
         (
             ("synth", "people.csv", "-s", "people.toml", "-e", "1", "-o", "people.csv"),
@@ -180,6 +183,9 @@ def test_a_ledger_limit_is_set_shown_and_kept(
         ((*SYNTH, "--set", "speed=9"), "no setting 'speed'"),
         ((*SYNTH, "--set", "seed=x"), "seed must be a int"),
         ((*SYNTH, "--set", "seed"), "takes key=value"),
+        ((*SYNTH, "--set", "components=-5"), "components must lie between 1 and 1,000, got -5"),
+        ((*SYNTH, "--set", "components=10000000"), "components must lie between 1 and 1,000"),
+        ((*SYNTH, "--seed", "-1"), "seed must not be negative"),
         ((*SYNTH, "--rows", "-4"), "must not be negative"),
         ((*SYNTH, "--rows-per-unit", "0"), "max_rows_per_unit"),
         (("sample", "people.csv", "-o", "o.csv"), "not a model file"),

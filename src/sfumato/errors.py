@@ -30,3 +30,26 @@ def in_open_unit(**arguments: float) -> None:
     for name, value in arguments.items():
         if not 0 < value < 1:
             raise SfumatoError(f"{name} must lie between 0 and 1, got {value}")
+
+
+def not_negative(**arguments: int) -> None:
+    """Refuse a named argument below zero."""
+    for name, value in arguments.items():
+        if value < 0:
+            raise SfumatoError(f"{name} must not be negative, got {value}")
+
+
+def within(**arguments: tuple[float | None, float, float]) -> None:
+    """Refuse a named argument outside its range, given as its value, the least and the most.
+
+    None stands where a rule decides.
+
+    >>> within(steps=(20, 1, 1000), features=(None, 2, 100))
+    >>> within(steps=(0, 1, 1000))
+    Traceback (most recent call last):
+    ...
+    sfumato.errors.SfumatoError: steps must lie between 1 and 1,000, got 0
+    """
+    for name, (value, least, most) in arguments.items():
+        if value is not None and not least <= value <= most:
+            raise SfumatoError(f"{name} must lie between {least:,} and {most:,}, got {value}")

@@ -94,7 +94,7 @@ def test_images_are_learned_and_explained(folder: Path, capsys: pytest.CaptureFi
         ((*TRAIN, "-t", "age"), "must be a category"),
         ((*TRAIN, "-t", "nobody"), "no modelled column 'nobody'"),
         ((*TRAIN, *TARGET, "--set", "map=3"), "has no setting 'map'"),
-        ((*TRAIN, *TARGET, "--set", "rate=2"), "rate must be at most 1"),
+        ((*TRAIN, *TARGET, "--set", "rate=2"), "rate must lie between"),
         ((*TRAIN, *TARGET, "--set", "beta=warm"), "beta must be a float"),
         ((*TRAIN, *TARGET, "--rows-per-unit", "3"), "protects single rows"),
         (("classify", "predict", "people.csv", "people.csv", "-o", "o.csv"), "not a model file"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_sources import image_rows
 from sfumato.data.sources import table_rows
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import Fitted, Method, Plan
+from sfumato.methods.expectation import Expectation
 from sfumato.methods.spaces import PointSpace, TableSpace, space_of
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.planning import plan_training
@@ -64,6 +66,11 @@ class Classifier(Method):
     clip: float = 1.0
     learning_rate: float = 0.03
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(rate=(self.rate, 1e-6, 1), epochs=(self.epochs, 1e-3, 10_000))
+        within(clip=(self.clip, 1e-6, 1_000_000), learning_rate=(self.learning_rate, 1e-9, 1000))
+
     @abstractmethod
     def untrained(self, space: PointSpace) -> ClassLearner:
         """Make a learner with its first weights."""
@@ -109,6 +116,17 @@ class Classifier(Method):
         dim = self.learner(self.space(schema)).dim
         spend = plan_training(TRAINING, dim, self.schedule, budget)
         return Plan(method=self.name, budget=budget, trainings=(spend,))
+
+    def expect(self, schema: Schema, budget: Budget, rows: int) -> tuple[Expectation, ...]:
+        """Compare the noise of a step with the largest sum that its rows' gradients can have."""
+        (spend,) = self.plan(schema, budget).trainings
+        return (
+            Expectation(
+                what="noise of a step, of its largest sum",
+                part=spend.sigma * math.sqrt(spend.dim) / (spend.clip * spend.rate * rows),
+                good=0.3, usable=3, words=f"noise multiplier {spend.noise_multiplier:.3g}",
+            ),
+        )  # fmt: skip
 
     def learn(self, curator: Curator, progress: Progress = silent) -> Any:
         """Have the curator train a learner, and keep its weights."""

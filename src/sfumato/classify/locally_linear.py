@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.classify.explanation import ActiveMap, Explanation
 from sfumato.classify.inputs import Inputs, inputs_of
-from sfumato.errors import SfumatoError, positive
+from sfumato.errors import within
 from sfumato.methods.spaces import ImageSpace, PointSpace
 
 if TYPE_CHECKING:
     from sfumato.classify.map_bank import MapBank, MapLearner
 
 IMAGE_MAPS, TABLE_MAPS = 20, 2
-MOST_BETA = 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +56,9 @@ class LocallyLinear(Classifier):
     projection: int | None = None
 
     def __post_init__(self) -> None:
-        positive(beta=self.beta)
-        if self.beta > MOST_BETA:
-            raise SfumatoError(f"beta must be at most {MOST_BETA:g}, got {self.beta:g}")
-        for name in ("maps", "frequencies", "projection"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise SfumatoError(f"{name} must be at least 1, or none, got {value}")
+        super().__post_init__()
+        within(maps=(self.maps, 1, 1000), beta=(self.beta, 1e-9, 1_000_000))
+        within(frequencies=(self.frequencies, 1, 1024), projection=(self.projection, 1, 100_000))
 
     def inputs(self, space: PointSpace) -> Inputs:
         """Give what the maps see of a row."""

@@ -7,7 +7,7 @@ import warnings
 
 import typer
 
-from sfumato.cli import classify, evaluation, ledger, schema, synthesis
+from sfumato.cli import classify, evaluation, ledger, planning, schema, synthesis
 from sfumato.errors import PrivateWarning, SfumatoError
 
 app = typer.Typer(
@@ -19,7 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(schema.app, name="schema")
-app.command()(synthesis.plan)
+app.command()(planning.plan)
 app.command()(synthesis.synth)
 app.command()(synthesis.fit)
 app.command()(synthesis.sample)

@@ -34,9 +34,9 @@ from sfumato.cli.options import (
     load_schema,
     private_data,
 )
-from sfumato.cli.synthesis import pairs, print_guarantee, show, write_certificate
+from sfumato.cli.synthesis import budget_of, pairs, print_guarantee, show, write_certificate
 from sfumato.errors import SfumatoError
-from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.budget import Relation
 
 app = typer.Typer(
     help="Train a differentially private classifier that explains itself.", no_args_is_help=True
@@ -91,9 +91,7 @@ def train(
         chosen["target"] = target
     method = with_settings(LocallyLinear, chosen)
     method.learner(method.space(public))  # what is missing is said before a row is read
-    budget = Budget(
-        epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit
-    )
+    budget = budget_of(epsilon, delta, relation, rows_per_unit)
     with progress_display(quiet) as progress, locked(output):
         model = method.fit(
             private_data(data, dataset),

@@ -1,7 +1,8 @@
-"""`sfumato plan`, `synth`, `fit`, `sample` and `show`: the main job and its parts."""
+"""`sfumato synth`, `fit`, `sample` and `show`: the main job and its parts."""
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,45 +42,7 @@ from sfumato.cli.options import (
 )
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Budget, Relation
-
-
-def plan(
-    data: Input,
-    schema: SchemaFile,
-    epsilon: Epsilon,
-    delta: Delta = 1e-6,
-    target: Target = None,
-    method: MethodName = None,
-    relation: RelationOption = Relation.ADD_REMOVE,
-    rows_per_unit: Unit = 1,
-    settings: Settings = None,
-) -> None:
-    """Say what a run would release, with how much noise and at which cost. Reads no row."""
-    from sfumato.cli.console import print_table
-    from sfumato.data.rows import encoded_rows
-    from sfumato.schema import Schema
-
-    public = Schema.load(schema)
-    chosen = _method(public, method, target, settings)
-    encoded_rows(data, chosen.codec(public))  # names and shapes must fit; no row is read
-    planned = chosen.plan(public, _budget(epsilon, delta, relation, rows_per_unit))
-    print_table(
-        f"{planned.method}: what would be released (sizes are upper bounds)",
-        ["release", "values", "sensitivity", "noise", "cost"],
-        [
-            [cost.name, f"{cost.dim:,}", f"{cost.sensitivity:.6g}", *cost.in_words()]
-            for cost in (*planned.spends, *planned.trainings)
-        ],
-    )
-    guarantee = planned.guarantee
-    print(
-        f"cost: epsilon {guarantee.epsilon:.6g} at delta {guarantee.delta:g} ({guarantee.relation})"
-    )
-    print(f"memory for the sums: about {planned.memory / 1e6:,.0f} MB")
-    for each in planned.public:
-        print(f"public input: {each.in_words()}")
-    for note in planned.notes:
-        print(note)
+from sfumato.privacy.doubts import doubts
 
 
 def synth(
@@ -127,8 +90,8 @@ def synth(
     public = load_schema(schema, delimiter, encoding)
     with progress_display(quiet) as progress, locked(file) if file else nullcontext():
         made = synthesize(
-            private_data(data, dataset), public, _budget(epsilon, delta, relation, rows_per_unit),
-            method=_method(public, method, target, settings, seed), output=file, rows=rows,
+            private_data(data, dataset), public, budget_of(epsilon, delta, relation, rows_per_unit),
+            method=method_of(public, method, target, settings, seed), output=file, rows=rows,
             seed=seed, ledger=open_ledger(ledger), dataset=dataset, folder=releases,
             pay_again=pay_again, use_saved=use_saved, gate=Gate.of(misfit, misfit_budget),
             progress=progress,
@@ -179,10 +142,10 @@ def fit(
         {"--output": output, "--report": report}, [data, schema, ledger, releases], force
     )
     public = load_schema(schema, delimiter, encoding)
-    chosen = _method(public, method, target, settings, seed)
+    chosen = method_of(public, method, target, settings, seed)
     with progress_display(quiet) as progress, locked(output):
         fitted = chosen.fit(
-            private_data(data, dataset), public, _budget(epsilon, delta, relation, rows_per_unit),
+            private_data(data, dataset), public, budget_of(epsilon, delta, relation, rows_per_unit),
             ledger=open_ledger(ledger), dataset=dataset,
             folder=releases or releases_beside(output), pay_again=pay_again, use_saved=use_saved,
             gate=Gate.of(misfit, misfit_budget), progress=progress,
@@ -236,8 +199,6 @@ def sample(
 
 def print_rows(drawn: Any, schema: Any) -> None:
     """Write a synthetic table to the standard output."""
-    import sys
-
     from sfumato.data.writing import csv_bytes
 
     if schema.images:
@@ -257,13 +218,20 @@ def show(model: ModelFile, report: Report = None, force: Force = False) -> None:
     write_certificate(loaded, report, model.name, model=model)
 
 
-def _budget(epsilon: float, delta: float, relation: Relation, rows_per_unit: int) -> Budget:
-    return Budget(epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit)
+def budget_of(epsilon: float, delta: float, relation: Relation, rows_per_unit: int) -> Budget:
+    """Make a run's budget, and say what is doubtful about it."""
+    budget = Budget(
+        epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit
+    )
+    for doubt in doubts(budget):
+        print(f"sfumato: {doubt}", file=sys.stderr)
+    return budget
 
 
-def _method(
+def method_of(
     schema: Any, name: str | None, target: str | None, settings: list[str] | None, seed: int = 0
 ) -> Any:
+    """Make the method that is named, or the default for such data."""
     from sfumato.synthesis import default_method, make_method
 
     chosen: dict[str, Any] = {"seed": seed, **pairs(settings, "--set")}

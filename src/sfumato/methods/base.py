@@ -17,6 +17,8 @@ from safetensors.numpy import save
 from sfumato.data.condition import Wanted
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
+from sfumato.errors import not_negative
+from sfumato.methods.expectation import Expectation
 from sfumato.methods.misfit_gate import pass_noisy_gate
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend
@@ -76,6 +78,9 @@ class Method(ABC):
 
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        not_negative(seed=self.seed)
+
     def public_inputs(self) -> tuple[Provenance, ...]:
         """Say which public networks or data it builds on."""
         return ()
@@ -87,6 +92,10 @@ class Method(ABC):
     @abstractmethod
     def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what would be released. Reads no row."""
+
+    def expect(self, schema: Schema, budget: Budget, rows: int) -> tuple[Expectation, ...]:
+        """Say what the noise lets expect of so many rows. Reads none."""
+        return ()
 
     @abstractmethod
     def learn(self, curator: Curator, progress: Progress = silent) -> Any:

@@ -13,6 +13,9 @@ from typing import Any
 from sfumato.errors import SfumatoError, in_open_unit, positive
 from sfumato.privacy.zcdp import epsilon_of, gaussian_rho, rho_for
 
+MOST_EPSILON = 10_000
+"""With more there is neither privacy nor noise, and numbers overflow."""
+
 GRADIENT_BITS = 22
 """Sums of gradients are rounded to steps of 2^-22 of the clipping norm: far below any noise."""
 
@@ -55,6 +58,11 @@ class Budget:
             )
         object.__setattr__(self, "relation", Relation(self.relation))
         positive(epsilon=self.epsilon)
+        if self.epsilon > MOST_EPSILON:
+            raise SfumatoError(
+                f"epsilon {self.epsilon:g} promises nothing: take at most {MOST_EPSILON:,}, "
+                "and for a promise worth its name at most 10"
+            )
         in_open_unit(delta=self.delta)
         if self.max_rows_per_unit < 1:
             raise SfumatoError(

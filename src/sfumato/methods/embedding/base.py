@@ -7,6 +7,7 @@ method asks for. All that follows is training on released values, and free.
 from __future__ import annotations
 
 import json
+import math
 from abc import abstractmethod
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -21,13 +22,16 @@ from sfumato.data.condition import class_condition
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import Given, Method, Model, Plan
+from sfumato.methods.expectation import Expectation, smallest_class
 from sfumato.methods.spaces import ImageSpace, PointSpace, space_of
+from sfumato.methods.target_advice import target_advice
 from sfumato.privacy.answers import Release
-from sfumato.privacy.budget import Budget, Spend
+from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.release import Curator
+from sfumato.privacy.statistic import Statistic
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
 from sfumato.statistics.counts import Counts
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from sfumato.methods.embedding.training import Embedding, Target
 
 COUNT_SHARE = 0.05
+
+_TARGET = "Each class of a target is learned apart, from its own rows, and can be asked for."
 
 _TABLE_CODE, _IMAGE_CODE = 14, 5  # random numbers behind a row
 _SAMPLED_AT_ONCE = 2_000
@@ -70,8 +76,8 @@ class EmbeddingMethod(Method):
     steps: int = 1000
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise SfumatoError(f"steps must be at least 1, got {self.steps}")
+        super().__post_init__()
+        within(steps=(self.steps, 1, 1_000_000))
 
     def codec(self, schema: Schema) -> TableCodec | ImageCodec:
         """Give the code of the schema."""
@@ -85,12 +91,53 @@ class EmbeddingMethod(Method):
         """Say what would be released."""
         space = self.space(schema)
         counts = plan_spend("class counts", self._counts(space), budget, COUNT_SHARE)
-        spends = (counts, *self.embedding_spends(space, budget))
-        return Plan(method=self.name, budget=budget, spends=spends, notes=self.notes)
+        spends = [
+            plan_spend(name, statistic, budget, share)
+            for name, (statistic, share) in self.embeddings(space, budget).items()
+        ]
+        advice = () if self.target else target_advice(schema, _TARGET, numbers=False)
+        return Plan(
+            method=self.name, budget=budget, spends=(counts, *spends), notes=self.notes + advice
+        )
 
     @abstractmethod
-    def embedding_spends(self, space: PointSpace, budget: Budget) -> list[Spend]:
-        """Say what the embeddings would cost; sizes are upper bounds."""
+    def embeddings(
+        self, space: PointSpace, budget: Budget, rows: int | None = None
+    ) -> dict[str, tuple[Statistic, float]]:
+        """Give the embeddings by name, with their shares of the budget.
+
+        Sizes are upper bounds; closer ones where the number of rows is public.
+        """
+
+    def expect(self, schema: Schema, budget: Budget, rows: int) -> tuple[Expectation, ...]:
+        """Say what the noise lets expect, were the rows spread evenly over the classes.
+
+        The length of the noise on a class's embedding is compared with the largest that the
+        embedding of its rows can have.
+        """
+        space = self.space(schema)
+        of_class = rows / space.classes
+        counts = plan_spend("class counts", self._counts(space), budget, COUNT_SHARE).sigma
+        found = [
+            Expectation(
+                what="error of the number of rows of a class", part=counts / of_class,
+                good=0.05, usable=0.3, words=f"{counts:,.0f} rows",
+            )
+        ]  # fmt: skip
+        noises = []
+        for name, (statistic, share) in self.embeddings(space, budget, rows).items():
+            sigma = plan_spend(name, statistic, budget, share).sigma
+            reach = statistic.sensitivity(Relation.ADD_REMOVE)
+            noises.append(math.sqrt(statistic.dim / space.classes) * sigma / reach)
+            found.append(
+                Expectation(
+                    what=f"noise of a class's {name}, of its largest length",
+                    part=noises[-1] / of_class,
+                    good=0.1,
+                    usable=1,
+                )
+            )
+        return (*found, smallest_class("smallest class that is seen", min(noises), rows))
 
     @abstractmethod
     def targets(

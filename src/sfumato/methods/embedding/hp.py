@@ -29,15 +29,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import SfumatoError, in_open_unit
+from sfumato.errors import SfumatoError, in_open_unit, within
 from sfumato.methods.embedding.base import COUNT_SHARE, EmbeddingMethod
 from sfumato.methods.embedding.hermite_kernels import KernelMeans, Kernels
 from sfumato.methods.embedding.spectrum import Spectrum
 from sfumato.methods.spaces import ImageSpace, PointSpace
 from sfumato.privacy.answers import Arrays
-from sfumato.privacy.budget import Budget, Spend
+from sfumato.privacy.budget import Budget
 from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.release import Curator
+from sfumato.privacy.statistic import Statistic
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.hermite import Hermite
 
@@ -93,15 +94,8 @@ class Hp(EmbeddingMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         in_open_unit(product_share=self.product_share)
-        if self.degree < 2:
-            raise SfumatoError(f"degree must be at least 2, got {self.degree}")
-        if self.draws < 1:
-            raise SfumatoError(f"draws must be at least 1, got {self.draws}")
-        if any(
-            length is not None and not _LEAST <= length <= 10
-            for length in (self.length, self.product_length)
-        ):
-            raise SfumatoError(f"length and product_length must be from {_LEAST} to 10, or none")
+        within(degree=(self.degree, 2, 5), draws=(self.draws, 1, 1000))
+        within(length=(self.length, _LEAST, 10), product_length=(self.product_length, _LEAST, 10))
         if self.network not in ("dense", "convolutional"):
             raise SfumatoError(f"network must be dense or convolutional, not {self.network}")
 
@@ -124,15 +118,18 @@ class Hp(EmbeddingMethod):
             spectrum,
         )
 
-    def embedding_spends(self, space: PointSpace, budget: Budget) -> list[Spend]:
-        """Give the cost of both kernels, with products of all columns."""
+    def embeddings(
+        self, space: PointSpace, budget: Budget, rows: int | None = None
+    ) -> dict[str, tuple[Statistic, float]]:
+        """Give both kernels, with products of all columns."""
         kernels = self.kernels(space)
         sum_share, product_share = self._shares(kernels)
-        spends = [plan_spend("sum kernel", kernels.sum_statistic, budget, sum_share)]
-        for name, groups in self._draws(np.arange(len(kernels.factors))).items():
-            statistic = kernels.product_statistic(groups)
-            spends.append(plan_spend(name, statistic, budget, product_share))
-        return spends
+        draws = self._draws(np.arange(len(kernels.factors)))
+        products = {
+            name: (kernels.product_statistic(groups), product_share)
+            for name, groups in draws.items()
+        }
+        return {"sum kernel": (kernels.sum_statistic, sum_share), **products}
 
     def targets(
         self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]

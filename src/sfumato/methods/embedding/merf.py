@@ -24,11 +24,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, within
 from sfumato.methods.embedding.base import COUNT_SHARE, EmbeddingMethod, with_nulls
 from sfumato.methods.spaces import ImageSpace, PointSpace
-from sfumato.privacy.budget import Budget, Spend
-from sfumato.privacy.planning import plan_spend
+from sfumato.privacy.budget import Budget
 from sfumato.privacy.release import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.privacy.zcdp import gaussian_scale
@@ -67,14 +66,20 @@ class Merf(EmbeddingMethod):
     features: int | None = None
 
     def __post_init__(self) -> None:
-        if self.features is not None and (self.features < 2 or self.features % 2):
-            raise SfumatoError(f"features must be a positive even number, got {self.features}")
         super().__post_init__()
+        within(features=(self.features, 2, 100_000))
+        if self.features is not None and self.features % 2:
+            raise SfumatoError(f"features must be an even number, got {self.features}")
 
-    def embedding_spends(self, space: PointSpace, budget: Budget) -> list[Spend]:
-        """Give the cost with as many features as there may be."""
-        embedding = MeanEmbedding(space, self.features or MOST_FEATURES, self.seed)
-        return [plan_spend("mean embedding", embedding.statistic, budget, 1 - COUNT_SHARE)]
+    def embeddings(
+        self, space: PointSpace, budget: Budget, rows: int | None = None
+    ) -> dict[str, tuple[Statistic, float]]:
+        """Give the embedding with as many features as there may be, or as the rows suggest."""
+        features = self.features or MOST_FEATURES
+        if rows is not None:
+            features = self._features(space, budget, rows)
+        embedding = MeanEmbedding(space, features, self.seed)
+        return {"mean embedding": (embedding.statistic, 1 - COUNT_SHARE)}
 
     def targets(
         self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
@@ -82,10 +87,7 @@ class Merf(EmbeddingMethod):
         """Release the embedding, with the number of features that suits the number of rows."""
         from sfumato.methods.embedding.training import Target
 
-        noise = gaussian_scale(1.0, (1 - COUNT_SHARE) * curator.budget.rho)
-        # The noise of all classes meets in the loss: as if there were fewer rows.
-        rows = counts.sum() / math.sqrt(space.classes)
-        features = self.features or best_features(rows, noise, MOST_FEATURES)
+        features = self._features(space, curator.budget, counts.sum())
         laid = curator.layout(
             "mean embedding", lambda: {"features and seed": np.array([features, self.seed])}
         )
@@ -98,6 +100,13 @@ class Merf(EmbeddingMethod):
             embedding.freedoms,
         )
         return [(embedding, target)]
+
+    def _features(self, space: PointSpace, budget: Budget, rows: float) -> int:
+        """Give the number of features that was asked for, or that suits the number of rows."""
+        noise = gaussian_scale(1.0, (1 - COUNT_SHARE) * budget.rho)
+        # The noise of all classes meets in the loss: as if there were fewer rows.
+        apart = rows / math.sqrt(space.classes)
+        return self.features or best_features(apart, noise, MOST_FEATURES)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.image_codec import ImageCodec
+from sfumato.methods.expectation import Expectation, smallest_class
 from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel, k_means
 from sfumato.methods.moments.shrinkage import denoised_ordered, denoised_shape, shrunk
 from sfumato.privacy.budget import Budget, Relation, Spend
@@ -61,6 +62,44 @@ def plan_moments(codec: ImageCodec, budget: Budget) -> tuple[Spend, ...]:
         ("cells", _cell(Sizes(cells, d), budget), _CELL),
     ]
     return tuple(plan_spend(name, part, budget, share) for name, part, share in planned)
+
+
+def expect_moments(codec: ImageCodec, budget: Budget, rows: int) -> tuple[Expectation, ...]:
+    """Say what the noise lets expect, were the images spread evenly over the classes.
+
+    Coefficients are released in units of `_BOUNDS[0]` times the deviation of images, which is at
+    most half the range of a pixel at each of them. They are orthonormal: noise of scale s on p of
+    them is one of s sqrt(p / pixels) at a pixel, on average.
+    """
+    pixels = math.prod(codec.shape)
+    count = _coefficients(codec, budget, rows)
+    basis = _basis(Sizes(codec.classes, count))
+    noise = basis.noise(plan_spend("basis", basis, budget, _BASIS).sigma)
+    of_class = rows / codec.classes
+    unit = _BOUNDS[0] * 0.5 * math.sqrt(pixels)
+    of_pixel = unit * noise.sum_ * math.sqrt(count / pixels) / of_class
+    return (
+        Expectation(
+            what="error of the number of images of a class", part=noise.count / of_class,
+            good=0.05, usable=0.3, words=f"{noise.count:,.0f} images",
+        ),
+        Expectation(
+            what="error of a class's mean, of a pixel's range (at most)", part=of_pixel,
+            good=0.02, usable=0.1, words=f"{count} frequencies",
+        ),
+        smallest_class(
+            "smallest class whose mean is seen", noise.sum_ * math.sqrt(count), rows
+        ),
+    )  # fmt: skip
+
+
+def _coefficients(codec: ImageCodec, budget: Budget, rows: float) -> int:
+    """Take fewer coefficients for few images: the noise's eigenvalues stay below a tenth."""
+    fewest, most = _COEFFICIENTS
+    most = min(most, math.prod(codec.shape))
+    basis = _basis(Sizes(codec.classes, most))
+    per_row = basis.noise(plan_spend("basis", basis, budget, _BASIS).sigma).square
+    return int(np.clip((0.1 * rows / per_row) ** 2 / 2, fewest, most))
 
 
 def _extent(vectors: LabelledVectors) -> LabelledMoments:
@@ -115,8 +154,8 @@ class MomentFit:
 
     def _learn_extent(self) -> None:
         """Where the images lie and how far they spread: centre, variance, and how many."""
-        fewest, most = _COEFFICIENTS
-        frequencies = LowFrequencies(self._codec.shape, min(most, math.prod(self._codec.shape)))
+        most = min(_COEFFICIENTS[1], math.prod(self._codec.shape))
+        frequencies = LowFrequencies(self._codec.shape, most)
         radius = frequencies.radius
         found = self._release(
             "extent", _extent(CoordinatesAndLength(_exact(frequencies, radius))), _EXTENT
@@ -126,10 +165,7 @@ class MomentFit:
         noise = np.full(frequencies.count, (math.sqrt(2) * found.noise.sum_ / rows) ** 2)
         centre = shrunk_vector(means[:-1], noise)
         variance = max(float(means[-1] - centre @ centre), 0.02) * radius**2
-        # Few images: fewer coefficients, so that the noise's eigenvalues stay below a tenth.
-        basis = _basis(Sizes(self._codec.classes, frequencies.count))
-        per_row = basis.noise(self._noise(basis, _BASIS)).square
-        count = int(np.clip((0.1 * rows / per_row) ** 2 / 2, fewest, frequencies.count))
+        count = _coefficients(self._codec, self._curator.budget, rows)
         laid = self._curator.layout(
             "basis", lambda: {"centre": radius * centre[:count], "variance": np.array(variance)}
         )

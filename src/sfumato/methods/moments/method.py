@@ -23,7 +23,8 @@ from sfumato.data.image_codec import IMAGE_CLASS, ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.errors import SfumatoError
 from sfumato.methods.base import Given, Method, Model, Plan
-from sfumato.methods.moments.fit import MomentFit, plan_moments
+from sfumato.methods.expectation import Expectation
+from sfumato.methods.moments.fit import MomentFit, expect_moments, plan_moments
 from sfumato.methods.moments.image_model import ImageModel
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.release import Curator
@@ -60,6 +61,10 @@ class Moments(Method):
                 "Groups and cells become fewer, and 'groups' is left out, where images are few.",
             ),
         )
+
+    def expect(self, schema: Schema, budget: Budget, rows: int) -> tuple[Expectation, ...]:
+        """Say what the noise lets expect, were the images spread evenly over the classes."""
+        return expect_moments(self.codec(schema), budget, rows)
 
     def learn(self, curator: Curator, progress: Progress = silent) -> MomentsModel:
         """Release moments step by step, each step laid out by the ones before."""

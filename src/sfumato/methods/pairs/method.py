@@ -17,16 +17,19 @@ from numpy.typing import NDArray
 
 from sfumato.data.condition import Condition
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import Given, Method, Model, Plan
+from sfumato.methods.expectation import Expectation
+from sfumato.methods.pairs.expectations import of_columns, of_tables
 from sfumato.methods.pairs.grouped_column import GroupedColumn, load_columns, save_columns
 from sfumato.methods.pairs.grouping import MAX_CLASSES, MAX_GROUPS, group_cells, group_classes
 from sfumato.methods.pairs.mixture import ImpossibleError, Mixture
 from sfumato.methods.pairs.mixture_fit import fit_mixture
 from sfumato.methods.pairs.noisy_tables import NoisyTables
-from sfumato.methods.pairs.one_way import OneWay, plan_one_way, release_one_way
+from sfumato.methods.pairs.one_way import OneWay, even_one_way, plan_one_way, release_one_way
 from sfumato.methods.pairs.table_choice import MAX_CELLS, TableChoice, choose_tables
-from sfumato.privacy.budget import Budget
+from sfumato.methods.target_advice import target_advice
+from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
@@ -36,6 +39,11 @@ from sfumato.statistics.counts import Axis, Counts, counting_noise
 _CELLS = 4096  # of a number, unless there are very many columns
 _MOST_CELLS = 1 << 18  # of all numbers together
 _TARGET_GROUPS = 8  # of a target that is a number
+_NOTES = ("Where the rows turn out too few for all pairs, each column is counted alone.",)
+_TARGET = (
+    "The target's relation to every pair of columns is kept; its classes (of a number: up to "
+    f"{_TARGET_GROUPS}) multiply the cells of every table, and so their noise."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +73,10 @@ class Pairs(Method):
     components: int = 100
     restarts: int = 8
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(components=(self.components, 1, 1000), restarts=(self.restarts, 1, 100))
+
     def codec(self, schema: Schema) -> TableCodec:
         """Code numbers finely, with fewer cells each where there are very many columns."""
         if schema.images:
@@ -85,15 +97,25 @@ class Pairs(Method):
         pairs = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
         tables = max(1, len(sizes) * (len(sizes) - 1) // 2)
         one_cell = (Axis(0, np.zeros(1, np.int32)),)  # noise depends on the number of tables only
-        left = 1 - sum(spend.rho for spend in spends) / budget.rho
-        spend = plan_spend("pairs", Counts([one_cell] * tables), budget, left)
+        spend = plan_spend("pairs", Counts([one_cell] * tables), budget, _left(spends, budget))
         spend = replace(spend, dim=min(classes * max(pairs, sum(sizes)), MAX_CELLS))
         return Plan(
             method=self.name,
             budget=budget,
             spends=(*spends, spend),
-            notes=("Where the rows turn out too few for all pairs, each column is counted alone.",),
+            notes=(*_NOTES, *(() if self.target else target_advice(schema, _TARGET, numbers=True))),
         )
+
+    def expect(self, schema: Schema, budget: Budget, rows: int) -> tuple[Expectation, ...]:
+        """Say what the noise lets expect, were the rows spread evenly over each column."""
+        codec = self.codec(schema)
+        spends = plan_one_way(codec, budget)
+        one_way = even_one_way(codec, rows, spends[0].sigma)
+        laid = self._laid_out(codec, one_way, budget, _left(spends, budget))
+        choice = TableChoice.from_arrays(laid)
+        classes = int(laid["classes"].max()) + 1 if "classes" in laid else 1
+        sigma = counting_noise(choice.tables, budget, _left(spends, budget))
+        return (*of_columns(one_way.sigma, rows), *of_tables(choice, classes, sigma, rows))
 
     def learn(self, curator: Curator, progress: Progress = silent) -> PairsModel:
         """Release one-way tables, then tables of pairs, and fit a mixture to them."""
@@ -101,9 +123,9 @@ class Pairs(Method):
         assert isinstance(codec, TableCodec)
         target = None if self.target is None else codec.index(self.target)
         one_way = release_one_way(curator, codec)
-        features = [i for i in range(len(codec.columns)) if i != target]
+        features = self._features(codec)
         laid = curator.layout(
-            "pairs", lambda: self._laid_out(codec, one_way, features, curator.budget, curator.left)
+            "pairs", lambda: self._laid_out(codec, one_way, curator.budget, curator.left)
         )
         choice = TableChoice.from_arrays(laid)
         classes = None
@@ -138,10 +160,15 @@ class Pairs(Method):
             row_count=one_way.rows,
         )
 
+    def _features(self, codec: TableCodec) -> list[int]:
+        """Give the columns besides the target."""
+        return [i for i, name in enumerate(codec.names) if name != self.target]
+
     def _laid_out(
-        self, codec: TableCodec, one_way: OneWay, features: list[int], budget: Budget, share: float
+        self, codec: TableCodec, one_way: OneWay, budget: Budget, share: float
     ) -> dict[str, NDArray[Any]]:
         """Choose classes of the target, groups of the other columns, and tables of them."""
+        features = self._features(codec)
         classes = {}
         if self.target is not None:
             classes["classes"] = _classes(codec, one_way, codec.index(self.target))
@@ -152,6 +179,11 @@ class Pairs(Method):
             partial(counting_noise, budget=budget, share=share),
         )
         return choice.arrays() | classes
+
+
+def _left(spends: list[Spend], budget: Budget) -> float:
+    """Give the share of the budget that one-way tables leave."""
+    return 1 - sum(spend.rho for spend in spends) / budget.rho
 
 
 def _classes(codec: TableCodec, one_way: OneWay, target: int) -> NDArray[np.int32]:

@@ -61,6 +61,15 @@ def release_one_way(curator: Curator, codec: TableCodec) -> OneWay:
     return OneWay(mass, rows, coarse[0].sigma)
 
 
+def even_one_way(codec: TableCodec, rows: int, sigma: float) -> OneWay:
+    """Give what would be found if rows were spread evenly: over categories, or along a number."""
+    mass = []
+    for cells in codec.columns:
+        filled = cells.ordered or cells.size
+        mass.append(np.where(np.arange(cells.size) < filled, rows / filled, 0.0))
+    return OneWay(mass, float(rows), sigma)
+
+
 def plan_one_way(codec: TableCodec, budget: Budget) -> list[Spend]:
     """Say what `release_one_way` would spend at the most."""
     spends = [plan_spend("one-way", _counts(_coarse_partitions(codec)), budget, COARSE_SHARE)]
