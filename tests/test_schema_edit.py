@@ -150,7 +150,7 @@ def test_a_code_book_answers_what_it_can(folder: Path, capsys: pytest.CaptureFix
         (("edit", "people.csv", "-o", "people.csv"), "a schema is written to .toml"),
         (("edit", "people.csv", "-o", "other.toml"), "no column 'height'; remove it"),
         (("init", "people.csv", "-o", "people.csv", "--force"), "a schema is written to .toml"),
-        (("init", "people.csv", "-o", "people.toml"), "people.toml exists"),
+        (("init", "people.csv", "-o", "people.toml"), "exists: name another"),
         (("init", "people.csv", "--codebook", "none.csv"), "cannot read the code book"),
         (("init", "none.csv"), "there is no file"),
     ],

@@ -213,7 +213,7 @@ def stays() -> sf.Model:
             "cost": np.where(level < 0.3, 0, 9000 * level + rng.integers(0, 999, rows)).astype(int),
             "dose": pa.array(5 * level * rng.random(rows), mask=rng.random(rows) < 0.2),
             "day": np.datetime64("2020-01-01") + days,
-            "minute": np.datetime64("2020-01-01T00:00:00") + (540_000 * level).astype(int),
+            "minute": np.datetime64("2020-01-01T00:00:00") + (500_000 * level).astype(int),
             "ward": np.array(["a", "b", "c, d", "?"])[(4 * level * rng.random(rows)).astype(int)],
             "smoker": pa.array(level > rng.random(rows), mask=rng.random(rows) < 0.1),
         }

@@ -17,6 +17,7 @@ from sfumato.cli.options import (
     Target,
     load_schema,
 )
+from sfumato.errors import not_negative
 
 
 def evaluate(
@@ -55,6 +56,7 @@ def evaluate(
         report = report / report_name(synthetic.stem, "internal")
     inputs = [real, synthetic, schema, test]
     refuse_overwriting({"--json": json, "--report": report}, inputs, force)
+    not_negative(seed=seed)
     public = load_schema(schema, delimiter, encoding)
     with progress_display(quiet) as progress:
         found = measures.evaluate(

@@ -42,9 +42,7 @@ Settings = Annotated[
 Rows = Annotated[
     int | None, typer.Option("--rows", "-n", help="How many rows; by default the noisy count.")
 ]
-Seed = Annotated[
-    int, typer.Option("--seed", min=0, help="Fixes public randomness, never the noise.")
-]
+Seed = Annotated[int, typer.Option("--seed", help="Fixes public randomness, never the noise.")]
 Dataset = Annotated[
     str | None, typer.Option("--dataset", help="The name in the ledger; by default the file's.")
 ]

@@ -40,7 +40,7 @@ from sfumato.cli.options import (
     load_schema,
     private_data,
 )
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, not_negative
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.doubts import doubts
 
@@ -184,6 +184,7 @@ def sample(
         raise SfumatoError(f"{model} is a {loaded.method.name} model: it draws no rows")
     if file:
         check_output(file, loaded.schema)
+    not_negative(seed=seed, rows=rows or 0)
     texts = [pair for text in given or [] for pair in pairs([text], "--given").items()]
     wanted = read_given(texts, loaded.schema)
     with progress_display(quiet) as progress:

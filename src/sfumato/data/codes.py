@@ -330,8 +330,8 @@ class NumericCode(ColumnCode):
         spread = rng.random(len(codes)) * (ends - begins)[ordered]
         if self.integer:
             spread = np.floor(spread)
-        numbers = self._rounded(self.low + ordered * self.width + (begins[ordered] + spread))
-        numbers = np.clip(numbers, first, last)
+        numbers = self.low + ordered * self.width + (begins[ordered] + spread)
+        numbers = np.clip(numbers, first, min(last, self.high))
         for index, atom in enumerate(self.atoms):
             numbers[codes == self.cells + index] = atom
         missing = codes == self.size - 1 if self.nullable else None
@@ -342,15 +342,17 @@ class NumericCode(ColumnCode):
     ) -> pa.Array:
         """Scale [0, 1] back to typed values."""
         numbers = self.low + np.clip(unit.astype(np.float64), 0, 1) * (self.high - self.low)
-        numbers = np.rint(numbers) if self.integer else self._rounded(numbers)
+        if self.integer:
+            numbers = np.rint(numbers)
         return _typed(numbers, self.integer, missing if self.nullable else None)
 
-    def _rounded(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rounded(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Leave no more decimals than tell cells apart: further ones would be made up."""
-        if not self.integer:
-            finest = math.ceil(-math.log10(self.width)) if self.decimals is None else self.decimals
-            numbers = np.round(numbers, min(max(finest, 0), 30))
-        return np.clip(numbers, self.low, self.high)
+        if self.integer:
+            return numbers
+        finest = math.ceil(-math.log10(self.width)) if self.decimals is None else self.decimals
+        kept: NDArray[np.float64] = np.round(numbers, min(max(finest, 0), 30))
+        return np.clip(kept, self.low, self.high)
 
 
 @dataclass(frozen=True)

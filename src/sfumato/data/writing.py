@@ -17,6 +17,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 from PIL import Image
 
+from sfumato.data.codes import DEFAULT_CELLS, NumericCode
 from sfumato.data.image_codec import Labels
 from sfumato.data.image_set import ImageSet
 from sfumato.errors import SfumatoError
@@ -56,13 +57,28 @@ def write_synthetic(path: Path, data: pa.Table | ImageSet, schema: Schema) -> No
                 gzip.compress(csv_bytes(data, schema)) if zipped else csv_bytes(data, schema)
             )
         else:
-            pa.parquet.write_table(data, file)
+            pa.parquet.write_table(rounded(data, schema), file)
+
+
+def rounded(table: pa.Table, schema: Schema) -> pa.Table:
+    """Leave numbers with the decimals that their cells tell apart."""
+    for place, name in enumerate(table.column_names):
+        column = schema.columns.get(name)
+        if isinstance(column, Numeric) and not column.integer:
+            values = table[name].combine_chunks()
+            numbers = NumericCode.of(column, DEFAULT_CELLS).rounded(
+                values.to_numpy(zero_copy_only=False)
+            )
+            kept = pa.array(numbers, mask=values.is_null().to_numpy(zero_copy_only=False))
+            table = table.set_column(place, name, kept)
+    return table
 
 
 def csv_bytes(table: pa.Table, schema: Schema) -> bytes:
     """Write a table as the schema says that its csv files are written."""
     columns = {
-        name: _as_written(table[name], schema.columns.get(name)) for name in table.column_names
+        name: _as_written(values, schema.columns.get(name))
+        for name, values in zip(table.column_names, rounded(table, schema).columns, strict=True)
     }
     buffer = io.BytesIO()
     options = pa.csv.WriteOptions(delimiter=schema.csv.delimiter)

@@ -195,6 +195,13 @@ class Model(Fitted):
     def rows(self) -> int:
         """About how many rows the private data have, from what was released."""
 
+    def how_many(self, n: int | None) -> int:
+        """Give the number of rows to draw: by default about as many as the private data have."""
+        if n is None:
+            return self.rows
+        not_negative(n=n)
+        return n
+
     @abstractmethod
     def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> Any:
         """Draw n rows (by default `rows`), with the given values where some are given.

@@ -252,7 +252,7 @@ class EmbeddingModel(Model):
         generator.load_state_dict({k: torch.tensor(v) for k, v in self.weights.items()})
         generator.eval()
         rng = np.random.default_rng(seed)
-        n = self.rows if n is None else n
+        n = self.how_many(n)
         classes = self._draw_classes(n, space, given or {}, rng)
         noise = rng.standard_normal((n, generator.code), dtype=np.float32)
         points = [np.empty((0, space.size + sum(space.blocks)), np.float32)]

@@ -93,7 +93,7 @@ class MomentsModel(Model):
     def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> ImageSet:
         """Draw images; ``given={"class": [3, 5]}`` draws these classes only."""
         rng = np.random.default_rng(seed)
-        count = self.rows if n is None else n
+        count = self.how_many(n)
         codec = self.method.codec(self.schema)
         assert isinstance(codec, ImageCodec)
         classes = codec.images.classes

@@ -241,7 +241,7 @@ class PairsModel(Model):
     def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> pa.Table:
         """Draw rows; conditions are met exactly, by reweighting the mixture's components."""
         rng = np.random.default_rng(seed)
-        count = self.rows if n is None else n
+        count = self.how_many(n)
         codec = self.method.codec(self.schema)
         assert isinstance(codec, TableCodec)
         conditions = codec.conditions(given or {})
