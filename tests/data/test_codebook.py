@@ -118,7 +118,7 @@ def test_a_frictionless_package_is_read_with_the_way_its_file_is_written(tmp_pat
         ("b.csv", "", "is empty"),
         ("b.csv", "title,kind\nage,integer", "names no columns"),
         ("b.csv", "name,kind\nage,integer,0", "more cells than its header"),
-        ("b.csv", 'name,kind\n"age,integer', "line 2 has 3 fields"),
+        ("b.csv", 'name,kind\n"age,integer', "not well-formed"),
         ("b.csv", "name,kind\nage,integer\nage,integer", "'age' twice"),
         ("b.csv", "name,low\nage,few", "column 'age': low: 'few' is neither a number nor a date"),
         ("b.csv", "name,nullable\nage,perhaps", "column 'age': nullable: 'perhaps' is neither yes"),
