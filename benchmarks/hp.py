@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 import matched
 from harness import timed, write_result
 from matched import MOST_ROWS, SEEDS, budget, record, recorded
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.marginals import Binned, marginal_error
-from sfumato.evaluate.utility import train_on_synthetic
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.marginals import Binned, marginal_error
+from sfumato.evaluation.utility import train_on_synthetic
 from sfumato.methods.embedding.hermite_kernels import Kernels
 from sfumato.methods.embedding.hp import Hp
 from sfumato.methods.spaces import PointSpace

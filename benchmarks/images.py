@@ -28,10 +28,10 @@ import sfumato as sf
 from harness import peak_memory, timed, write_result
 from sfumato.data.rows import encoded_rows
 from sfumato.datasets import load
-from sfumato.evaluate.cnn import SmallCNN
-from sfumato.evaluate.frechet import frechet_distance, trained_extractor
-from sfumato.evaluate.grids import sample_grid
-from sfumato.evaluate.modes import precision_recall
+from sfumato.evaluation.cnn import SmallCNN
+from sfumato.evaluation.frechet import frechet_distance, trained_extractor
+from sfumato.evaluation.grids import sample_grid
+from sfumato.evaluation.modes import precision_recall
 from sfumato.privacy.answers import Release
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator

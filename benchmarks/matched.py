@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from harness import RESULTS, peak_memory, timed, write_result
 from sfumato.datasets import load
-from sfumato.evaluate.classifiers import classifiers
-from sfumato.evaluate.grids import sample_grid
-from sfumato.evaluate.utility import Examples, train_and_score, train_on_synthetic
+from sfumato.evaluation.classifiers import classifiers
+from sfumato.evaluation.grids import sample_grid
+from sfumato.evaluation.utility import Examples, train_and_score, train_on_synthetic
 from sfumato.methods.embedding.base import EmbeddingMethod
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.schema import Categorical, Images, Numeric, Schema

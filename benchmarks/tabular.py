@@ -21,8 +21,8 @@ import pyarrow.parquet
 import sfumato as sf
 from harness import peak_memory, timed, write_result
 from sfumato.data.writing import write_synthetic
-from sfumato.evaluate import marginal_errors, train_on_synthetic
-from sfumato.evaluate.coded_table import CodedTable
+from sfumato.evaluation import marginal_errors, train_on_synthetic
+from sfumato.evaluation.coded_table import CodedTable
 from tables import HARDER, Table, prepare
 
 SEEDS = 3

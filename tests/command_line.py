@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from sfumato.cli.app import main
+from sfumato.cli import main
 from support import SCHEMA, people
 
 

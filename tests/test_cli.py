@@ -372,7 +372,7 @@ def test_image_sets_go_the_same_way(folder: Path, capsys: pytest.CaptureFixture[
 def test_help_answers_without_loading_what_is_slow() -> None:
     script = (
         "import sys; sys.argv = ['sfumato', '--help']\n"
-        "from sfumato.cli.app import main\n"
+        "from sfumato.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "slow = {'torch', 'opendp', 'sklearn', 'matplotlib', 'pandas'} & set(sys.modules)\n"

@@ -13,7 +13,7 @@ from safetensors.numpy import save
 import sfumato as sf
 from sfumato.certificate import certificate_text
 from sfumato.errors import SfumatoError
-from sfumato.evaluate.report import certificate_html
+from sfumato.evaluation.report import certificate_html
 from sfumato.public.provenance import Provenance
 from support import SCHEMA, people
 

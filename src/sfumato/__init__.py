@@ -1,27 +1,65 @@
 """Differentially private synthetic tables and images."""
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from sfumato.classify.locally_linear import LocallyLinear
-from sfumato.errors import SfumatoError
-from sfumato.loading import load
-from sfumato.methods.base import Method, Model, Plan
-from sfumato.methods.embedding.hp import Hp
-from sfumato.methods.embedding.merf import Merf
-from sfumato.methods.moments.method import Moments
-from sfumato.methods.pairs.method import Pairs
-from sfumato.privacy.budget import Budget, Guarantee, Relation
-from sfumato.privacy.ledger import Ledger
-from sfumato.schema import Boolean, Categorical, Datetime, Identifier, Images, Numeric, Schema
-from sfumato.synthesis import synthesize
+if TYPE_CHECKING:
+    from sfumato.classify.locally_linear import LocallyLinear
+    from sfumato.errors import SfumatoError
+    from sfumato.evaluation import evaluate
+    from sfumato.loading import load
+    from sfumato.methods.base import Method, Model, Plan
+    from sfumato.methods.embedding.hp import Hp
+    from sfumato.methods.embedding.merf import Merf
+    from sfumato.methods.moments.method import Moments
+    from sfumato.methods.pairs.method import Pairs
+    from sfumato.privacy.budget import Budget, Guarantee, Relation
+    from sfumato.privacy.gate import Gate
+    from sfumato.privacy.ledger import Ledger
+    from sfumato.schema import (
+        Boolean,
+        Categorical,
+        CsvFormat,
+        Datetime,
+        Identifier,
+        Images,
+        Numeric,
+        Schema,
+        read_schema,
+    )
+    from sfumato.synthesis import synthesize
 
 __version__ = version("sfumato")
+
+# Where each public name lives: it is loaded when it is asked for, so that commands start at once.
+_HOMES = {
+    "sfumato.classify.locally_linear": ["LocallyLinear"],
+    "sfumato.errors": ["SfumatoError"],
+    "sfumato.evaluation": ["evaluate"],
+    "sfumato.loading": ["load"],
+    "sfumato.methods.base": ["Method", "Model", "Plan"],
+    "sfumato.methods.embedding.hp": ["Hp"],
+    "sfumato.methods.embedding.merf": ["Merf"],
+    "sfumato.methods.moments.method": ["Moments"],
+    "sfumato.methods.pairs.method": ["Pairs"],
+    "sfumato.privacy.budget": ["Budget", "Guarantee", "Relation"],
+    "sfumato.privacy.gate": ["Gate"],
+    "sfumato.privacy.ledger": ["Ledger"],
+    "sfumato.schema": [
+        "Boolean", "Categorical", "CsvFormat", "Datetime", "Identifier", "Images", "Numeric",
+        "Schema", "read_schema",
+    ],
+    "sfumato.synthesis": ["synthesize"],
+}  # fmt: skip
 
 __all__ = [
     "Boolean",
     "Budget",
     "Categorical",
+    "CsvFormat",
     "Datetime",
+    "Gate",
     "Guarantee",
     "Hp",
     "Identifier",
@@ -39,6 +77,21 @@ __all__ = [
     "Schema",
     "SfumatoError",
     "__version__",
+    "evaluate",
     "load",
+    "read_schema",
     "synthesize",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            found = getattr(import_module(home), name)
+            globals()[name] = found  # also over a submodule of the same name
+            return found
+    raise AttributeError(f"module 'sfumato' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,8 +13,8 @@ import pyarrow.csv
 from sfumato.cli.console import progress_display
 from sfumato.data.writing import write_synthetic
 from sfumato.datasets import patients, patients_schema
-from sfumato.evaluate import Evaluation, evaluate, evaluate_images
-from sfumato.evaluate.report import certificate_html, internal_html, report_name
+from sfumato.evaluation import Evaluation, evaluate, evaluate_images
+from sfumato.evaluation.report import certificate_html, internal_html, report_name
 from sfumato.methods.base import Model
 from sfumato.methods.moments.method import Moments
 from sfumato.methods.pairs.method import Pairs

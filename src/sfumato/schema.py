@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from sfumato.errors import SfumatoError
+from sfumato.notebook import html_table
 
 Value = str | int | float | bool
 
@@ -269,6 +270,11 @@ class Schema(_Declared):
             tables = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise SfumatoError(f"{origin} is not valid TOML: {error}") from None
+        return cls.from_tables(tables, origin)
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, Any], origin: str = "schema") -> Schema:
+        """Make a schema of what a TOML file holds; errors name the origin, column and fix."""
         unknown = sorted(set(tables) - {"columns", "images", "csv"})
         if unknown:
             raise SfumatoError(
@@ -285,6 +291,12 @@ class Schema(_Declared):
             if name in tables
         }
         return validated(origin, cls, {"columns": columns, **sections})
+
+    def _repr_html_(self) -> str:
+        """Show the columns in a notebook."""
+        sections = [part.split("\n") for part in self.to_toml().strip().split("\n\n")]
+        rows = [(lines[0].strip("[]"), ", ".join(lines[1:])) for lines in sections]
+        return html_table("Schema", ["section", "settings"], rows)
 
     def to_toml(self) -> str:
         """Write the schema as it stands on disk."""
@@ -304,6 +316,25 @@ class Schema(_Declared):
                 fields |= {"low": int(fields["low"]), "high": int(fields["high"])}
             sections.append(_section(f"columns.{toml_key(name)}", {"kind": kind} | fields))
         return "\n".join(sections)
+
+
+def read_schema(source: Any) -> Schema:
+    """Give a schema as it is, from a TOML file, or from a dict of columns.
+
+    >>> read_schema({"age": {"kind": "integer", "low": 17, "high": 90}}).columns["age"].high
+    90.0
+    """
+    if isinstance(source, Schema):
+        return source
+    if isinstance(source, str | Path):
+        return Schema.load(source)
+    if isinstance(source, Mapping):
+        sections = set(source) <= {"columns", "images", "csv"}
+        return Schema.from_tables(source if sections else {"columns": source})
+    raise SfumatoError(
+        f"a schema is a Schema, the path of a TOML file or a dict of columns, not a "
+        f"{type(source).__name__}"
+    )
 
 
 def canonical_text(value: Value | bytes) -> str:

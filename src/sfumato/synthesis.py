@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -9,12 +10,13 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from sfumato.data.writing import check_output, write_synthetic
 from sfumato.errors import SfumatoError
 from sfumato.methods.base import Method, Model
+from sfumato.notebook import usual_progress
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import Ledger
-from sfumato.progress import Progress, silent
+from sfumato.progress import Progress
 from sfumato.registry import method_class
-from sfumato.schema import Schema
+from sfumato.schema import Schema, read_schema
 from sfumato.storage import refuse_overwriting
 
 Settings = TypeVar("Settings", bound=Method)
@@ -61,8 +63,8 @@ def releases_beside(output: Path) -> Path:
 
 def synthesize(
     data: Any,
-    schema: Schema,
-    budget: Budget,
+    schema: Schema | str | Path | Mapping[str, Any],
+    budget: Budget | float,
     *,
     method: Method | None = None,
     output: Path | None = None,
@@ -74,7 +76,7 @@ def synthesize(
     pay_again: bool = False,
     use_saved: bool = False,
     gate: Gate = Gate(),
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> Synthesis:
     """Fit a method to private rows, draw a synthetic data set from it, and write it.
 
@@ -89,6 +91,8 @@ def synthesize(
     >>> made.data.num_rows, made.model.guarantee.epsilon <= 5
     (3, True)
     """
+    schema, budget = read_schema(schema), Budget.of(budget)
+    progress = progress or usual_progress()
     method = method or make_method(default_method(schema), {"seed": seed})
     if not issubclass(method.model_class, Model):
         raise SfumatoError(f"{method.name} is a classifier: it draws no rows")

@@ -135,7 +135,7 @@ class WithoutTorch:
         if name == "torch":
             raise ImportError(name)
 sys.meta_path.insert(0, WithoutTorch())
-from sfumato.cli.app import main
+from sfumato.cli import main
 main()
 """
 

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from sfumato.certificate import certificate_text
 from sfumato.classify.estimator import LocallyLinearClassifier, PrivacyLeakWarning
 from sfumato.errors import SfumatoError
-from sfumato.evaluate.report import certificate_html
+from sfumato.evaluation.report import certificate_html
 from sfumato.loading import load
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -15,9 +17,28 @@ app = typer.Typer(
     help="Turn a sensitive table or image set into a differentially private synthetic one.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"sfumato {version('sfumato')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Turn a sensitive table or image set into a differentially private synthetic one."""
+
+
 app.add_typer(schema.app, name="schema")
 app.command()(planning.plan)
 app.command()(synthesis.synth)
@@ -29,7 +50,7 @@ app.add_typer(classify.app, name="classify")
 app.add_typer(ledger.app, name="ledger")
 
 
-def main() -> None:
+def run() -> None:
     """Run a command; whatever goes wrong ends in one line and exit code 2."""
     try:
         with warnings.catch_warnings():

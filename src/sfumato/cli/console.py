@@ -59,6 +59,17 @@ class _Stages:
             self._bars.update(self._task, total=1, completed=fraction)
 
 
+def print_lines(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows on stdout, one line each however long, under their title; nothing for no rows."""
+    if not rows:
+        return
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    print(title)
+    for row in (columns, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  " + "  ".join(cells).rstrip())
+
+
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table on stdout."""
     table = Table(title=title, title_justify="left")

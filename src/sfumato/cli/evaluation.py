@@ -47,9 +47,9 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Measure synthetic data against real ones. The output is private: do not publish it."""
-    from sfumato import evaluate as measures
-    from sfumato.cli.console import print_table, progress_display
-    from sfumato.evaluate.report import internal_html, report_name
+    from sfumato import evaluation
+    from sfumato.cli.console import print_table, progress_display, stderr
+    from sfumato.evaluation.report import MOST_POINTS, internal_html, report_name
     from sfumato.storage import refuse_overwriting, write_whole
 
     if report and report.is_dir():
@@ -59,7 +59,7 @@ def evaluate(
     not_negative(seed=seed)
     public = load_schema(schema, delimiter, encoding)
     with progress_display(quiet) as progress:
-        found = measures.evaluate(
+        found = evaluation.evaluate(
             real, synthetic, public, target, test=test, full=full, seed=seed, progress=progress
         )
     if json:
@@ -69,11 +69,23 @@ def evaluate(
         write_whole(report, page.encode())
     print_table(
         "PRIVATE: computed on real data, do not publish",
-        ["measure", "value", "worst", "best", "what it means"],
+        ["measure", "value", "worst", "best", "real rows", "what it means"],
         [
-            [h.name, f"{h.value:.3f}", f"{h.worst:.3f}", f"{h.best:.3f}", h.meaning]
-            for h in found.headlines
+            [
+                line.name,
+                *map(_figure, (line.value, line.worst, line.best, line.held_out)),
+                line.meaning,
+            ]
+            for line in found.headlines
         ],
     )
-    for weakness in found.weaknesses:
+    for misfit in getattr(found, "misfits", ()):
+        stderr.print(f"MISFIT: {misfit}", style="bold red", highlight=False, markup=False)
+    for weakness in found.weaknesses[:MOST_POINTS]:
         print(f"weak: {weakness}")
+    if len(found.weaknesses) > MOST_POINTS:
+        print(f"… and {len(found.weaknesses) - MOST_POINTS} more: see --report or --json")
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sfumato.cli.options import Delta, LedgerFile, RelationOption, Unit
+from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.ledger import ROW, Currency, Ledger
 
@@ -20,14 +21,17 @@ def show(
     ledger: LedgerFile = None,
     delta: Annotated[float, typer.Option("--delta", help="The delta of the totals.")] = 1e-6,
 ) -> None:
-    """List every spend and the totals over all runs."""
-    from sfumato.cli.console import print_table
+    """List every spend on a line of its own, what is reserved, and the totals over all runs."""
+    from sfumato.cli.console import print_lines
+    from sfumato.errors import in_open_unit
 
+    in_open_unit(delta=delta)
     book = open_ledger(ledger)
+    _refuse_unknown(book, dataset)
     entries = book.entries(dataset)
-    print_table(
+    print_lines(
         f"Spends in {book.path}",
-        ["data set", "time", "release", "values", "noise", "cost", "neighbours"],
+        ["data set", "time", "release", "values", "noise", "cost", "answer", "neighbours"],
         [
             [
                 entry.dataset,
@@ -35,46 +39,67 @@ def show(
                 entry.spend.name,
                 f"{entry.spend.dim:,}",
                 *entry.spend.in_words(),
+                "saved" if book.last_answer(entry.number) else "not saved",
                 _terms(entry.currency),
             ]
             for entry in entries
         ],
     )
+    print_lines(
+        "Reserved by runs that have not ended (go on with them, or free it: sfumato ledger cancel)",
+        ["data set", "time", "left", "neighbours"],
+        [
+            [each.dataset, each.time, each.rest.in_words()[1], _terms(each.currency)]
+            for each in book.reservations(dataset)
+        ],
+    )
     limits = book.limits()
-    accounts = dict.fromkeys((entry.dataset, entry.currency) for entry in entries)
     totals = []
-    for name, currency in accounts:
+    for name, currency in dict.fromkeys((entry.dataset, entry.currency) for entry in entries):
         limit, _ = limits.get(name, (None, ""))
         # Trainings come with deltas of their own; the one that is asked for is the releases'.
         asked = delta if book.total_rho(name, currency) else 0.0
         at = limit.delta if limit else asked + book.total_delta(name, currency)
         reached = book.total_epsilon(name, currency, at)
-        totals.append(
+        most = f"{limit.epsilon:g}" if limit else "none"
+        totals.append([name, f"{reached:.4g}", f"{at:g}", most, _terms(currency)])
+    print_lines("Totals", ["data set", "epsilon", "delta", "limit", "neighbours"], totals)
+    print_lines(
+        "Limits, as they were set",
+        ["data set", "time", "epsilon", "delta", "neighbours"],
+        [
             [
-                name,
-                _terms(currency),
-                f"{reached:.4g}",
-                f"{at:g}",
-                f"{limit.epsilon:g}" if limit else "none",
+                change.dataset,
+                change.time,
+                f"{change.budget.epsilon:g}",
+                f"{change.budget.delta:g}",
+                _terms((change.budget.relation, change.budget.max_rows_per_unit, change.unit)),
             ]
-        )
-    print_table("Totals", ["data set", "neighbours", "epsilon", "delta", "limit"], totals)
-    changes = [change for change in book.limit_changes() if dataset in (None, change.dataset)]
-    if changes:
-        print_table(
-            "Limits, as they were set",
-            ["data set", "time", "epsilon", "delta", "neighbours"],
-            [
-                [
-                    change.dataset,
-                    change.time,
-                    f"{change.budget.epsilon:g}",
-                    f"{change.budget.delta:g}",
-                    _terms((change.budget.relation, change.budget.max_rows_per_unit, change.unit)),
-                ]
-                for change in changes
-            ],
-        )
+            for change in book.limit_changes()
+            if dataset in (None, change.dataset)
+        ],
+    )
+
+
+@app.command()
+def cancel(
+    dataset: Annotated[str, typer.Argument(help="The data set's name in the ledger.")],
+    ledger: LedgerFile = None,
+) -> None:
+    """Free what interrupted runs have reserved and not spent. What was spent stays spent."""
+    book = open_ledger(ledger)
+    _refuse_unknown(book, dataset)
+    freed = book.reservations(dataset)
+    for each in freed:
+        book.close(each.number)
+    print(f"{dataset}: {len(freed)} reservation(s) freed")
+
+
+def _refuse_unknown(book: Ledger, dataset: str | None) -> None:
+    known = book.datasets()
+    if dataset is not None and dataset not in known:
+        listed = f"it knows {', '.join(known)}" if known else "it is empty"
+        raise SfumatoError(f"the ledger {book.path} has no data set '{dataset}': {listed}")
 
 
 @app.command()

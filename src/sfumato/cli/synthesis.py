@@ -251,7 +251,7 @@ def write_certificate(
     """Write the certificate as a web page, if one is asked for; it names the files by digest."""
     if not report:
         return
-    from sfumato.evaluate.report import certificate_html
+    from sfumato.evaluation.report import certificate_html
     from sfumato.privacy.answers import digest_of
     from sfumato.storage import write_whole
 

@@ -102,11 +102,15 @@ class Review:
             f"than {most:g} (--misfit)"
         )
 
-    def sentences(self) -> Iterator[str]:
-        """Tell everything that the owner should know."""
+    def misfit_sentences(self) -> Iterator[str]:
+        """Tell what does not fit, column by column."""
         for name, column in self.columns.items():
             for sentence in column.sentences(self.rows):
                 yield f"column '{name}': {sentence}"
+
+    def sentences(self) -> Iterator[str]:
+        """Tell everything that the owner should know."""
+        yield from self.misfit_sentences()
         if self.units and 2 * self.kept < self.rows:
             left = ", ".join(
                 f"{most} would keep {sum(min(n, most) for n in self.units.values()):,}"

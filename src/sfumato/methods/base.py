@@ -20,6 +20,7 @@ from sfumato.data.table_codec import TableCodec
 from sfumato.errors import not_negative
 from sfumato.methods.expectation import Expectation
 from sfumato.methods.misfit_gate import pass_noisy_gate
+from sfumato.notebook import usual_progress
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend
 from sfumato.privacy.gate import Gate
@@ -27,7 +28,7 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
 from sfumato.public.provenance import Provenance
-from sfumato.schema import Schema
+from sfumato.schema import Schema, read_schema
 from sfumato.storage import locked, write_whole
 
 FORMAT = 1
@@ -57,6 +58,10 @@ class Plan:
     def guarantee(self) -> Guarantee:
         """What the run would promise."""
         return Guarantee.of(self.budget, self.spends, trainings=self.trainings)
+
+    def _repr_html_(self) -> str:
+        """Show what would be released in a notebook."""
+        return self.guarantee._repr_html_()
 
     @property
     def memory(self) -> int:
@@ -104,8 +109,8 @@ class Method(ABC):
     def fit(
         self,
         data: Any,
-        schema: Schema,
-        budget: Budget,
+        schema: Schema | str | Path | Mapping[str, Any],
+        budget: Budget | float,
         *,
         ledger: Ledger | None = None,
         dataset: str | None = None,
@@ -113,9 +118,11 @@ class Method(ABC):
         pay_again: bool = False,
         use_saved: bool = False,
         gate: Gate = Gate(),
-        progress: Progress = silent,
+        progress: Progress | None = None,
     ) -> Any:
         """Fit to private rows: a path, a frame, or arrays of images.
+
+        The schema may also be the path of its file or a dict, the budget an epsilon.
 
         All rows are read once, to see that they can be, and that they fit the schema as far as the
         `gate` asks; then every spend goes to the `ledger` under the name `dataset` before anything
@@ -123,6 +130,8 @@ class Method(ABC):
         cost. Where that folder holds the answers to other questions (another budget, say) or about
         other rows, paying for new ones needs `pay_again`; `use_saved` takes the latter as they are.
         """
+        schema, budget = read_schema(schema), Budget.of(budget)
+        progress = progress or usual_progress()
         settings = {key: value for key, value in asdict(self).items() if key not in self.free}
         curator = Curator.of(
             data,
@@ -160,6 +169,10 @@ class Fitted(ABC):
     guarantee: Guarantee
     releases: tuple[Release, ...] = ()
     public: tuple[Provenance, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """Show its guarantee in a notebook."""
+        return f"<p><b>{self.method.name}</b></p>{self.guarantee._repr_html_()}"
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:

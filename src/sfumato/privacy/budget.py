@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from sfumato.errors import SfumatoError, in_open_unit, positive
+from sfumato.notebook import html_table
 from sfumato.privacy.zcdp import epsilon_of, gaussian_rho, rho_for
 
 MOST_EPSILON = 10_000
@@ -68,6 +69,21 @@ class Budget:
             raise SfumatoError(
                 f"max_rows_per_unit must be at least 1, got {self.max_rows_per_unit}"
             )
+
+    @classmethod
+    def of(cls, given: Budget | float) -> Budget:
+        """Give a budget as it is, or one of this epsilon with the usual delta.
+
+        >>> Budget.of(1).delta
+        1e-06
+        """
+        if isinstance(given, Budget):
+            return given
+        if isinstance(given, bool) or not isinstance(given, int | float):
+            raise SfumatoError(
+                f"a budget is a Budget or a number (epsilon), not a {type(given).__name__}"
+            )
+        return cls(epsilon=float(given))
 
     @cached_property
     def rho(self) -> float:
@@ -303,7 +319,7 @@ class Guarantee:
     @cached_property
     def epsilon(self) -> float:
         """What the spends amount to at `delta`."""
-        return composed_epsilon((*self.spends, *self.trainings), self.delta)
+        return composed_epsilon(self.costs, self.delta)
 
     @cached_property
     def content_epsilon(self) -> float:
@@ -323,6 +339,19 @@ class Guarantee:
     def rho(self) -> float:
         """The total zCDP cost of the releases."""
         return sum(spend.rho for spend in self.spends)
+
+    def _repr_html_(self) -> str:
+        """Show the promise in a notebook."""
+        lines = [(cost.name, f"{cost.dim:,}", *cost.in_words()) for cost in self.costs]
+        title = f"epsilon = {self.epsilon:.6g}, delta = {self.delta:g} ({self.relation})"
+        if self.caveats:
+            title = f"NOT CERTIFIED: {'; '.join(self.caveats)}"
+        return html_table(title, ["release", "values", "noise", "cost"], lines)
+
+    @property
+    def costs(self) -> tuple[Cost, ...]:
+        """All spends and trainings."""
+        return (*self.spends, *self.trainings)
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain values for JSON; epsilon and rhos are for the reader and not read back."""

@@ -323,6 +323,12 @@ it would reach 5.22: nothing was spent
             for dataset, time, epsilon, delta, relation, max_rows_per_unit, unit in rows
         ]
 
+    def datasets(self) -> list[str]:
+        """List the data sets that anything is known of."""
+        limits = (change.dataset for change in self.limit_changes())
+        reserved = (each.dataset for each in self.reservations())
+        return sorted({*limits, *reserved, *(entry.dataset for entry in self.entries())})
+
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """List the spends, oldest first."""
         return [entry for entry, _ in self._entries(dataset)]

@@ -14,17 +14,17 @@ from sklearn.dummy import DummyClassifier
 from sklearn.utils.parallel import Parallel, delayed
 
 from sfumato.errors import SfumatoError
-from sfumato.evaluate.classifiers import (
+from sfumato.evaluation.classifiers import (
     ClassifierSet,
     Learner,
     classifiers,
     has_xgboost,
     regressors,
 )
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.encoding import Encoding
-from sfumato.evaluate.scores import classification_scores, regression_scores
-from sfumato.evaluate.threads import one_thread
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.encoding import Encoding
+from sfumato.evaluation.scores import classification_scores, regression_scores
+from sfumato.evaluation.threads import one_thread
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema, Value, canonical_text
 

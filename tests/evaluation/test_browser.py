@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evaluation.models import TABLE, fake_model, table
 from PIL import Image
 
-from evaluate.models import TABLE, fake_model, table
-from sfumato.evaluate import evaluate_table
-from sfumato.evaluate.report import certificate_html, internal_html
+from sfumato.evaluation import evaluate_table
+from sfumato.evaluation.report import certificate_html, internal_html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (

@@ -11,9 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-
-import sfumato as sf
-from evaluate.models import (
+from evaluation.models import (
     IMAGES,
     SCRIPT,
     TABLE,
@@ -23,15 +21,17 @@ from evaluate.models import (
     released,
     table,
 )
+
+import sfumato as sf
 from sfumato.certificate import certificate_text, promises
 from sfumato.data.codes import code_of
 from sfumato.data.image_set import ImageSet
-from sfumato.evaluate import evaluate_images, evaluate_table
-from sfumato.evaluate.belief import belief_bounds, strength
-from sfumato.evaluate.certificate import Certificate
-from sfumato.evaluate.evaluation import Evaluation, TableEvaluation
-from sfumato.evaluate.noise import class_noise, column_noise
-from sfumato.evaluate.report import (
+from sfumato.evaluation import evaluate_images, evaluate_table
+from sfumato.evaluation.belief import belief_bounds, strength
+from sfumato.evaluation.certificate import Certificate
+from sfumato.evaluation.evaluation import Evaluation, TableEvaluation
+from sfumato.evaluation.noise import class_noise, column_noise
+from sfumato.evaluation.report import (
     certificate_html,
     compact,
     figure,

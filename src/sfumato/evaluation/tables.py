@@ -8,27 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.evaluate.association import association_matrix
-from sfumato.evaluate.chance import beyond_chance
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.coverage import coverage
-from sfumato.evaluate.evaluation import (
+from sfumato.data.inspection import reviewed
+from sfumato.evaluation.association import association_matrix
+from sfumato.evaluation.chance import beyond_chance
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.coverage import coverage
+from sfumato.evaluation.evaluation import (
     Associations,
     ColumnComparison,
     MarginalComparison,
     TableEvaluation,
 )
-from sfumato.evaluate.histograms import histogram
-from sfumato.evaluate.marginals import Binned, marginal_errors
-from sfumato.evaluate.measure import Compared
-from sfumato.evaluate.measures import TABLE_MEASURES
-from sfumato.evaluate.summary import (
+from sfumato.evaluation.histograms import histogram
+from sfumato.evaluation.marginals import Binned, marginal_errors
+from sfumato.evaluation.measure import Compared
+from sfumato.evaluation.measures import TABLE_MEASURES
+from sfumato.evaluation.summary import (
     association_headline,
     pair_headline,
     utility_headline,
     weaknesses,
 )
-from sfumato.evaluate.utility import Utility, train_on_synthetic
+from sfumato.evaluation.utility import Utility, train_on_synthetic
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
 
@@ -122,7 +123,14 @@ def evaluate_table(
         associations=associations,
         utility=utility,
         utility_mean=utility.mean if utility else {},
+        misfits=_misfits(real, schema),
     )
+
+
+def _misfits(real: Any, schema: Schema) -> tuple[str, ...]:
+    """Say what of the real rows the schema has no place for: all else is measured without it."""
+    review, _ = reviewed(real, schema)
+    return tuple(review.misfit_sentences())
 
 
 def _columns(real: CodedTable, synthetic: CodedTable) -> tuple[ColumnComparison, ...]:

@@ -17,10 +17,10 @@ from markupsafe import Markup
 
 from sfumato.certificate import made_by
 from sfumato.classify.base import ClassifierModel
-from sfumato.evaluate import charts
-from sfumato.evaluate.belief import belief_bounds, strength
-from sfumato.evaluate.certificate import Certificate, declared
-from sfumato.evaluate.evaluation import Associations, Evaluation, TableEvaluation
+from sfumato.evaluation import charts
+from sfumato.evaluation.belief import belief_bounds, strength
+from sfumato.evaluation.certificate import Certificate, declared
+from sfumato.evaluation.evaluation import Associations, Evaluation, TableEvaluation
 from sfumato.methods.base import Fitted, Model
 from sfumato.privacy.budget import Guarantee
 from sfumato.schema import canonical_text

@@ -3,18 +3,18 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from evaluation.models import TABLE, table
 from scipy.stats import contingency, hypergeom
 
-from evaluate.models import TABLE, table
 from sfumato.errors import SfumatoError
-from sfumato.evaluate.association import association_matrix, correlation_ratios, cramers_v
-from sfumato.evaluate.chance import beyond_chance, expected_gap
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.coverage import category_coverage, coverage, range_coverage
-from sfumato.evaluate.discriminator import discriminator_auc
-from sfumato.evaluate.marginals import Binned, marginal_error, marginal_errors
-from sfumato.evaluate.neighbours import neighbours
-from sfumato.evaluate.queries import counting_queries
+from sfumato.evaluation.association import association_matrix, correlation_ratios, cramers_v
+from sfumato.evaluation.chance import beyond_chance, expected_gap
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.coverage import category_coverage, coverage, range_coverage
+from sfumato.evaluation.discriminator import discriminator_auc
+from sfumato.evaluation.marginals import Binned, marginal_error, marginal_errors
+from sfumato.evaluation.neighbours import neighbours
+from sfumato.evaluation.queries import counting_queries
 from sfumato.schema import Boolean, Categorical, Datetime, Numeric, Schema
 
 TWO = Schema(columns={"a": Boolean(), "b": Boolean()})
@@ -78,7 +78,7 @@ def test_large_tables_are_counted_without_laying_out_every_cell(
 ) -> None:
     binned = Binned.of(real, CodedTable.of(table(500, 1), TABLE))
     plain = binned.error([0, 1, 2])
-    monkeypatch.setattr("sfumato.evaluate.marginals._LARGEST_TABLE", 10)
+    monkeypatch.setattr("sfumato.evaluation.marginals._LARGEST_TABLE", 10)
     assert binned.error([0, 1, 2]) == pytest.approx(plain)
 
 
@@ -198,7 +198,7 @@ def test_copies_are_found_and_fresh_rows_are_none(real: CodedTable) -> None:
 
 
 def test_distances_agree_with_a_plain_search(real: CodedTable) -> None:
-    from sfumato.evaluate.encoding import Encoding
+    from sfumato.evaluation.encoding import Encoding
 
     held, train = real.split(0.5, 0)
     encoding = Encoding(train)

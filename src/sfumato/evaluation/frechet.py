@@ -15,7 +15,7 @@ from sklearn.decomposition import PCA
 from sklearn.neural_network import MLPClassifier
 
 from sfumato.errors import SfumatoError
-from sfumato.evaluate.threads import one_thread
+from sfumato.evaluation.threads import one_thread
 from sfumato.public.provenance import Provenance, digest_of_file
 
 Features = NDArray[np.floating[Any]]

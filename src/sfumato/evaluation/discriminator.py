@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from sfumato.evaluate.classifiers import classifiers
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.encoding import Encoding
-from sfumato.evaluate.measure import Compared, Finding, Headline, Measure
-from sfumato.evaluate.utility import fit_and_predict
+from sfumato.evaluation.classifiers import classifiers
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.encoding import Encoding
+from sfumato.evaluation.measure import Compared, Finding, Headline, Measure
+from sfumato.evaluation.utility import fit_and_predict
 
 FAST_ROWS = 10_000
 

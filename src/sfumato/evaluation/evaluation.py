@@ -7,12 +7,11 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from markupsafe import Markup
-
-from sfumato.evaluate.histograms import Histogram
-from sfumato.evaluate.marginals import MarginalError
-from sfumato.evaluate.measure import Finding, Headline
-from sfumato.evaluate.utility import Figures, Utility
+from sfumato.evaluation.histograms import Histogram
+from sfumato.evaluation.marginals import MarginalError
+from sfumato.evaluation.measure import Finding, Headline
+from sfumato.evaluation.utility import Figures, Utility
+from sfumato.notebook import html_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,15 +80,14 @@ class _Found:
 
     def _repr_html_(self) -> str:
         """Give the headlines as a small table, for notebooks."""
-        head = "Measure", "Value", "Worst", "Best", "Real data"
-        rows = Markup("").join(
-            _row("td", line.name, *map(_figure, (line.value, line.worst, line.best, line.held_out)))
-            for line in self.headlines
+        return html_table(
+            "PRIVATE: computed on real data, do not publish",
+            ["measure", "value", "worst", "best", "real rows"],
+            [
+                [h.name, *map(_figure, (h.value, h.worst, h.best, h.held_out))]
+                for h in self.headlines
+            ],
         )
-        return Markup(
-            "<table><caption><strong>PRIVATE</strong>: computed on real data, do not publish"
-            "</caption><thead>{}</thead><tbody>{}</tbody></table>"
-        ).format(_row("th", *head), rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,11 +120,6 @@ class ImageEvaluation(_Found):
 
 
 Evaluation = TableEvaluation | ImageEvaluation
-
-
-def _row(tag: str, *cells: str) -> Markup:
-    inner = Markup("").join(Markup(f"<{tag}>{{}}</{tag}>").format(cell) for cell in cells)
-    return Markup("<tr>{}</tr>").format(inner)
 
 
 def _figure(value: float | None) -> str:

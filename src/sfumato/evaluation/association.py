@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.evaluate.coded_table import CodedTable
+from sfumato.evaluation.coded_table import CodedTable
 
 _MISSING = -1
 

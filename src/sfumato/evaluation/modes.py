@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.cluster import KMeans
 
-from sfumato.evaluate.frechet import unit_pixels
-from sfumato.evaluate.image_sets import NumberedImages
-from sfumato.evaluate.measure import Compared, Finding, Measure
-from sfumato.evaluate.threads import one_thread
+from sfumato.evaluation.frechet import unit_pixels
+from sfumato.evaluation.image_sets import NumberedImages
+from sfumato.evaluation.measure import Compared, Finding, Measure
+from sfumato.evaluation.threads import one_thread
 
 NDB_BINS = 50
 WEAK_MODES = 0.5

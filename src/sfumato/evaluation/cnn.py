@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from sfumato.evaluate.threads import one_thread
+from sfumato.evaluation.threads import one_thread
 
 
 def has_torch() -> bool:

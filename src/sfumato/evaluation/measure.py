@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.image_sets import NumberedImages
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.image_sets import NumberedImages
 
 
 class Sampled(Protocol):

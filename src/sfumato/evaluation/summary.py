@@ -7,10 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.evaluation import Associations, ColumnComparison, MarginalComparison
-from sfumato.evaluate.measure import Headline
-from sfumato.evaluate.utility import Utility
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.evaluation import Associations, ColumnComparison, MarginalComparison
+from sfumato.evaluation.measure import Headline
+from sfumato.evaluation.utility import Utility
 
 MOST_LISTED = 5
 MOST_PAIRS = 50

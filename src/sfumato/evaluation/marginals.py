@@ -18,8 +18,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.evaluate.chance import beyond_chance, expected_gap
-from sfumato.evaluate.coded_table import CodedTable
+from sfumato.evaluation.chance import beyond_chance, expected_gap
+from sfumato.evaluation.coded_table import CodedTable
 
 BINS = 20
 _LARGEST_TABLE = 1 << 22

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.evaluate.coded_table import CodedTable
+from sfumato.evaluation.coded_table import CodedTable
 
 MOST_CATEGORIES = 50
 """A category with more cells keeps its most frequent ones; the rest share one indicator."""

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.certificate import made_by
-from sfumato.evaluate.belief import Belief, belief_bounds, strength
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.evaluation import plain
-from sfumato.evaluate.grids import as_text, sample_grid
-from sfumato.evaluate.histograms import Histogram, histogram
-from sfumato.evaluate.noise import LOST, ClassNoise, ColumnNoise, class_noise, column_noise
+from sfumato.evaluation.belief import Belief, belief_bounds, strength
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.evaluation import plain
+from sfumato.evaluation.grids import as_text, sample_grid
+from sfumato.evaluation.histograms import Histogram, histogram
+from sfumato.evaluation.noise import LOST, ClassNoise, ColumnNoise, class_noise, column_noise
 from sfumato.methods.base import Model
 from sfumato.privacy.budget import Guarantee
 from sfumato.schema import (

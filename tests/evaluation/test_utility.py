@@ -3,16 +3,16 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from evaluation.models import TABLE, table
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
-from evaluate.models import TABLE, table
 from sfumato.errors import SfumatoError
-from sfumato.evaluate.classifiers import classifiers, has_xgboost
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.encoding import MOST_CATEGORIES, Encoding
-from sfumato.evaluate.scores import classification_scores, regression_scores
-from sfumato.evaluate.utility import fit_and_predict, train_on_synthetic
+from sfumato.evaluation.classifiers import classifiers, has_xgboost
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.encoding import MOST_CATEGORIES, Encoding
+from sfumato.evaluation.scores import classification_scores, regression_scores
+from sfumato.evaluation.utility import fit_and_predict, train_on_synthetic
 from sfumato.schema import Categorical, Numeric, Schema
 
 

@@ -6,23 +6,23 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from evaluation.models import IMAGES, images
 from PIL import Image
 from scipy.linalg import sqrtm
 from scipy.stats import multivariate_normal
 
-from evaluate.models import IMAGES, images
 from sfumato.errors import SfumatoError
-from sfumato.evaluate import evaluate, evaluate_images
-from sfumato.evaluate.cnn import SmallCNN, has_torch
-from sfumato.evaluate.density import mixture_nll
-from sfumato.evaluate.frechet import (
+from sfumato.evaluation import evaluate, evaluate_images
+from sfumato.evaluation.cnn import SmallCNN, has_torch
+from sfumato.evaluation.density import mixture_nll
+from sfumato.evaluation.frechet import (
     Extractor,
     frechet_distance,
     inception_extractor,
     trained_extractor,
 )
-from sfumato.evaluate.grids import sample_grid
-from sfumato.evaluate.modes import (
+from sfumato.evaluation.grids import sample_grid
+from sfumato.evaluation.modes import (
     different_bins,
     different_proportions,
     max_f,

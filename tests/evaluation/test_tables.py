@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from evaluation.models import TABLE, table
 
-from evaluate.models import TABLE, table
 from sfumato.errors import SfumatoError
-from sfumato.evaluate import evaluate, evaluate_table
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.histograms import MOST_BARS, histogram
-from sfumato.evaluate.measure import Headline
+from sfumato.evaluation import evaluate, evaluate_table
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.histograms import MOST_BARS, histogram
+from sfumato.evaluation.measure import Headline
 from sfumato.schema import Categorical, Numeric, Schema
 
 
@@ -30,7 +30,7 @@ def test_identical_tables_score_perfectly() -> None:
 
 
 def test_equal_samples_are_taken_of_identical_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.evaluate.tables.FAST_ROWS", 100)
+    monkeypatch.setattr("sfumato.evaluation.tables.FAST_ROWS", 100)
     rows = table(300)
     found = evaluate_table(rows, rows, TABLE)
     assert found.rows == {"real": 100, "synthetic": 100, "test": 20}
@@ -106,7 +106,7 @@ def test_the_result_is_whole_in_strict_json_and_repeatable() -> None:
 def test_full_trains_all_of_the_papers_classifiers(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "sfumato.evaluate.tables.train_on_synthetic",
+        "sfumato.evaluation.tables.train_on_synthetic",
         lambda *given, **options: asked.append((given[5], options["jobs"])),
     )
     evaluate_table(table(60), table(60, 1), TABLE, "ill", full=True)

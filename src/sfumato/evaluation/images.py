@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from sfumato.data.image_codec import Labels
 from sfumato.errors import SfumatoError
-from sfumato.evaluate.classifiers import Learner, classifiers, has_xgboost
-from sfumato.evaluate.cnn import SmallCNN, has_torch
-from sfumato.evaluate.evaluation import ImageEvaluation
-from sfumato.evaluate.frechet import Extractor, frechet_distance, trained_extractor, unit_pixels
-from sfumato.evaluate.grids import as_text, sample_grid
-from sfumato.evaluate.histograms import Histogram
-from sfumato.evaluate.image_sets import NumberedImages, image_sets
-from sfumato.evaluate.measure import Compared, Headline
-from sfumato.evaluate.measures import IMAGE_MEASURES
-from sfumato.evaluate.modes import precision_recall
-from sfumato.evaluate.summary import weak_classes
-from sfumato.evaluate.utility import LabelledRows, Utility, train_and_score
+from sfumato.evaluation.classifiers import Learner, classifiers, has_xgboost
+from sfumato.evaluation.cnn import SmallCNN, has_torch
+from sfumato.evaluation.evaluation import ImageEvaluation
+from sfumato.evaluation.frechet import Extractor, frechet_distance, trained_extractor, unit_pixels
+from sfumato.evaluation.grids import as_text, sample_grid
+from sfumato.evaluation.histograms import Histogram
+from sfumato.evaluation.image_sets import NumberedImages, image_sets
+from sfumato.evaluation.measure import Compared, Headline
+from sfumato.evaluation.measures import IMAGE_MEASURES
+from sfumato.evaluation.modes import precision_recall
+from sfumato.evaluation.summary import weak_classes
+from sfumato.evaluation.utility import LabelledRows, Utility, train_and_score
 from sfumato.progress import Progress, silent
 
 FAST_IMAGES = 5_000

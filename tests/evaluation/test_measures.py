@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from evaluation.models import TABLE, table
 
-from evaluate.models import TABLE, table
-from sfumato.evaluate import evaluate_table
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.measure import Compared, Finding, Headline, Measure
-from sfumato.evaluate.report import internal_html
+from sfumato.evaluation import evaluate_table
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.measure import Compared, Finding, Headline, Measure
+from sfumato.evaluation.report import internal_html
 
 
 def count(compared: Compared[CodedTable]) -> Finding:
@@ -33,7 +33,7 @@ def count(compared: Compared[CodedTable]) -> Finding:
 
 def test_a_measure_that_is_named_in_the_list_is_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     measure = Measure("rows", "counting rows", count)
-    monkeypatch.setattr("sfumato.evaluate.tables.TABLE_MEASURES", (measure,))
+    monkeypatch.setattr("sfumato.evaluation.tables.TABLE_MEASURES", (measure,))
     found = evaluate_table(table(80), table(40, 1), TABLE)
     told = json.loads(found.to_json())
     assert told["findings"]["rows"]["rows"] == {"synthetic to real": [0.5, 80]}

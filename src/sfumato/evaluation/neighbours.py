@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin_min
 
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.encoding import Encoding
-from sfumato.evaluate.measure import Compared, Finding, Measure
-from sfumato.evaluate.threads import one_thread
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.encoding import Encoding
+from sfumato.evaluation.measure import Compared, Finding, Measure
+from sfumato.evaluation.threads import one_thread
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.codes import MISSING, ColumnCode
-from sfumato.evaluate.coded_table import CodedTable, written
+from sfumato.evaluation.coded_table import CodedTable, written
 
 MOST_BARS = 12
 NUMBER_BARS = 24

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.evaluate.coded_table import CodedTable
-from sfumato.evaluate.measure import Compared, Finding, Headline, Measure
+from sfumato.evaluation.coded_table import CodedTable
+from sfumato.evaluation.measure import Compared, Finding, Headline, Measure
 
 MOST_COLUMNS = 3
 SANITY = 0.01
