@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evaluation.models import TABLE, fake_model, table
 from PIL import Image
 
+from evaluation.models import TABLE, fake_model, table
 from sfumato.evaluation import evaluate_table
 from sfumato.evaluation.report import certificate_html, internal_html
 

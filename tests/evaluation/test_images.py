@@ -6,11 +6,11 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from evaluation.models import IMAGES, images
 from PIL import Image
 from scipy.linalg import sqrtm
 from scipy.stats import multivariate_normal
 
+from evaluation.models import IMAGES, images
 from sfumato.errors import SfumatoError
 from sfumato.evaluation import evaluate, evaluate_images
 from sfumato.evaluation.cnn import SmallCNN, has_torch

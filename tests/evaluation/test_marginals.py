@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from evaluation.models import TABLE, table
 from scipy.stats import contingency, hypergeom
 
+from evaluation.models import TABLE, table
 from sfumato.errors import SfumatoError
 from sfumato.evaluation.association import association_matrix, correlation_ratios, cramers_v
 from sfumato.evaluation.chance import beyond_chance, expected_gap

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from evaluation.models import TABLE, table
 
+from evaluation.models import TABLE, table
 from sfumato.evaluation import evaluate_table
 from sfumato.evaluation.coded_table import CodedTable
 from sfumato.evaluation.measure import Compared, Finding, Headline, Measure

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+
+import sfumato as sf
 from evaluation.models import (
     IMAGES,
     SCRIPT,
@@ -21,8 +23,6 @@ from evaluation.models import (
     released,
     table,
 )
-
-import sfumato as sf
 from sfumato.certificate import certificate_text, promises
 from sfumato.data.codes import code_of
 from sfumato.data.image_set import ImageSet

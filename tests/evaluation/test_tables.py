@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from evaluation.models import TABLE, table
 
+from evaluation.models import TABLE, table
 from sfumato.errors import SfumatoError
 from sfumato.evaluation import evaluate, evaluate_table
 from sfumato.evaluation.coded_table import CodedTable

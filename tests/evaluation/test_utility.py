@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from evaluation.models import TABLE, table
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
+from evaluation.models import TABLE, table
 from sfumato.errors import SfumatoError
 from sfumato.evaluation.classifiers import classifiers, has_xgboost
 from sfumato.evaluation.coded_table import CodedTable

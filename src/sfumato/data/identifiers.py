@@ -9,6 +9,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from sfumato.schema import Schema
+
+_MOST_ORDINALS = 64
+
+
+def ordinal_cells(schema: Schema, max_rows_per_unit: int) -> int:
+    """Say how many cells tell which of its unit's rows a row is; none where each has one row.
+
+    Encoded rows have them as a column after all others. The number of rows in cell j is the number
+    of units with more than j rows; the last cell takes all further rows.
+    """
+    several = schema.unit_column is not None and max_rows_per_unit > 1
+    return min(max_rows_per_unit, _MOST_ORDINALS) if several else 0
+
 
 def shared_identifiers(rows: int, at_least: Sequence[float], rng: np.random.Generator) -> pa.Array:
     """Give each row an identifier, shared so that units have plausibly many rows.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.data import parsing
 from sfumato.data.batch import Batch
+from sfumato.data.identifiers import ordinal_cells
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_sources import image_rows
 from sfumato.data.review import Review
@@ -125,6 +126,7 @@ class EncodedTable(PrivateRows):
     Where the schema names the unit of privacy, only the first `max_rows_per_unit` rows of each
     unit are kept, and rows that name none are left out: nobody could say whose they are. Which of
     a unit's rows are kept depends on no other unit, so one unit moves a sum by at most k rows.
+    Where k is more than one, a column after all others tells which of its unit's rows a row is.
     """
 
     codec: TableCodec
@@ -175,7 +177,13 @@ class EncodedTable(PrivateRows):
     def _limited(self, rows: pa.RecordBatch, batch: Batch, seen: Counter[str]) -> Batch:
         if not self._unit:
             return batch
-        return batch.where(_first_of_each(rows.column(self._unit), seen, self._most))
+        ordinals = _ordinals(rows.column(self._unit), seen)
+        keep = (ordinals > 0) & (ordinals <= self._most)
+        cells = ordinal_cells(self.codec.schema, self._most)
+        if cells:
+            column = np.minimum(ordinals - 1, cells - 1).astype(np.int32)
+            batch = Batch(np.column_stack([batch.codes, column]), batch.numbers)
+        return batch.where(keep)
 
 
 class MisfitFlags(PrivateRows):
@@ -205,7 +213,8 @@ def encoded_rows(
     return EncodedTable(data, codec, max_rows_per_unit)
 
 
-def _first_of_each(units: pa.Array, seen: Counter[str], most: int) -> NDArray[np.bool_]:
+def _ordinals(units: pa.Array, seen: Counter[str]) -> NDArray[np.int64]:
+    """Tell which of its unit's rows each row is, from 1 on; 0 for rows that name no unit."""
     units = parsing.plain(units)
     if (
         pa.types.is_floating(units.type)
@@ -218,9 +227,9 @@ def _first_of_each(units: pa.Array, seen: Counter[str], most: int) -> NDArray[np
         )
     names = parsing.texts(units)
     missing = parsing.is_null(names).to_numpy(zero_copy_only=False)
-    keep = np.zeros(len(units), bool)
+    found = np.zeros(len(units), np.int64)
     for row, unit in enumerate(names.to_pylist()):
         if not missing[row]:
             seen[unit] += 1
-            keep[row] = seen[unit] <= most
-    return keep
+            found[row] = seen[unit]
+    return found

@@ -22,7 +22,7 @@ def pass_noisy_gate(curator: Curator, most: float) -> None:
     both = np.arange(2, dtype=np.int32)
     statistic = Counts([(Axis(index, both),) for index in range(len(codec.names))])
     release = curator.release_misfits("misfits", statistic)
-    tables = statistic.split(release.values)
+    tables = list(statistic.split(release.values))
     rows = float(np.mean([table.sum() for table in tables]))
     over = [
         f"'{name}' ({table[1] / rows:.1%})"

@@ -209,9 +209,15 @@ class Curator:
 
     def close(self) -> None:
         """Free what was reserved and not spent: nothing more will be asked."""
-        if self._reservation is not None:
-            self._ledger.close(self._reservation)
+        held = self._held
+        if held is not None:
+            self._ledger.close(held)
             self._reservation = None
+
+    @property
+    def _held(self) -> int | None:
+        """The number of what is reserved for this run, also before it was interrupted."""
+        return self._reservation or self._ledger.open_reservation(self._dataset, self._run)
 
     def layout(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
         """Give the arrays by which the next question is laid out: the saved ones, if there are.
@@ -365,7 +371,7 @@ class Curator:
 
     def _check_limit(self, cost: Cost) -> None:
         """Refuse a whole run that would pass the limit, before its first question."""
-        held = self._reservation or self._ledger.open_reservation(self._dataset, self._run)
+        held = self._held
         if held is None and isinstance(cost, Spend):
             cost = Reserved(name="the whole run", dim=0, amount=self._still_to_spend)
         self._ledger.check_limit(self._dataset, self.budget, cost, self._unit, held)

@@ -7,7 +7,7 @@ way (groups, pairs, components) is decided from the schema, the budget and earli
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.data.condition import Condition
+from sfumato.data.identifiers import shared_identifiers
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import Given, Method, Model, Plan
@@ -158,6 +159,7 @@ class Pairs(Method):
             mixture=mixture,
             target=target,
             row_count=one_way.rows,
+            at_least=one_way.at_least,
         )
 
     def _features(self, codec: TableCodec) -> list[int]:
@@ -233,6 +235,7 @@ class PairsModel(Model):
     mixture: Mixture
     target: int | None
     row_count: float
+    at_least: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
 
     @property
     def rows(self) -> int:
@@ -246,7 +249,12 @@ class PairsModel(Model):
         assert isinstance(codec, TableCodec)
         conditions = codec.conditions(given or {})
         codes = self._draw_codes(count, conditions, rng)
-        return codec.decode(codes, rng, conditions)
+        table = codec.decode(codes, rng, conditions)
+        unit = self.schema.unit_column
+        if unit is None or len(self.at_least) == 1:
+            return table
+        shared = shared_identifiers(count, self.at_least.tolist(), rng)
+        return table.set_column(table.column_names.index(unit), unit, shared)
 
     def _draw_codes(
         self, count: int, conditions: dict[int, Condition], rng: np.random.Generator
@@ -275,6 +283,7 @@ class PairsModel(Model):
             **save_columns(self.columns),
             "target": np.array([] if self.target is None else [self.target], np.int64),
             "row_count": np.array([self.row_count]),
+            "at_least": self.at_least,
         }
 
     @classmethod
@@ -286,6 +295,7 @@ class PairsModel(Model):
             mixture=Mixture.from_arrays(mixture),
             target=target[0] if target else None,
             row_count=float(arrays["row_count"][0]),
+            at_least=arrays.get("at_least", np.ones(1)),
             **common,
         )
 

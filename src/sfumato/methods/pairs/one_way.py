@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.data.identifiers import ordinal_cells
 from sfumato.data.table_codec import TableCodec
 from sfumato.methods.pairs.grouping import (
     NoisyHistogram,
@@ -28,16 +29,20 @@ REFINED_SHARE = 0.07  # if every column that can be refined is
 
 @dataclass(frozen=True, eq=False)
 class OneWay:
-    """The estimated mass of every cell of every column, and the number of rows."""
+    """The estimated mass of every cell of every column, and the number of rows.
+
+    `at_least` tells how many units have at least one row, two rows, and so on, where that counts.
+    """
 
     mass: list[NDArray[np.float64]]
     rows: float
     sigma: float
+    at_least: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
 
 
 def release_one_way(curator: Curator, codec: TableCodec) -> OneWay:
     """Count every column coarsely, then once more those whose mass sits in few coarse slots."""
-    coarse = _release(curator, "one-way", _coarse_partitions(codec), COARSE_SHARE)
+    coarse = _release(curator, "one-way", _all_partitions(codec, curator.budget), COARSE_SHARE)
     rows = row_count(list(coarse.values()))
     laid = curator.layout(
         "one-way-refined",
@@ -58,7 +63,9 @@ def release_one_way(curator: Curator, codec: TableCodec) -> OneWay:
         estimate_cells(coarse[column], refined.get(column), cells.ordered, rows)
         for column, cells in enumerate(codec.columns)
     ]
-    return OneWay(mass, rows, coarse[0].sigma)
+    ordinals = coarse.get(len(codec.columns))
+    at_least = np.ones(1) if ordinals is None else ordinals.counts.astype(np.float64)
+    return OneWay(mass, rows, coarse[0].sigma, at_least)
 
 
 def even_one_way(codec: TableCodec, rows: int, sigma: float) -> OneWay:
@@ -72,7 +79,7 @@ def even_one_way(codec: TableCodec, rows: int, sigma: float) -> OneWay:
 
 def plan_one_way(codec: TableCodec, budget: Budget) -> list[Spend]:
     """Say what `release_one_way` would spend at the most."""
-    spends = [plan_spend("one-way", _counts(_coarse_partitions(codec)), budget, COARSE_SHARE)]
+    spends = [plan_spend("one-way", _counts(_all_partitions(codec, budget)), budget, COARSE_SHARE)]
     refinable = _refinable(codec)
     if refinable:
         whole = {c: np.arange(codec.columns[c].size, dtype=np.int32) for c in refinable}
@@ -94,6 +101,13 @@ def _release(
 
 def _counts(partitions: dict[int, Partition]) -> Counts:
     return Counts([(Axis(column, partition),) for column, partition in partitions.items()])
+
+
+def _all_partitions(codec: TableCodec, budget: Budget) -> dict[int, Partition]:
+    """Give the coarse partitions, and that of the rows of each unit where they are several."""
+    cells = ordinal_cells(codec.schema, budget.max_rows_per_unit)
+    ordinals = {len(codec.columns): np.arange(cells, dtype=np.int32)} if cells else {}
+    return _coarse_partitions(codec) | ordinals
 
 
 def _coarse_partitions(codec: TableCodec) -> dict[int, Partition]:

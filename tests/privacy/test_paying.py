@@ -1,0 +1,259 @@
+"""One run, one payment: reserved as a whole, bound to its rows, and never paid for twice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.data.rows import GivenRows
+from sfumato.errors import SfumatoError
+from sfumato.methods.pairs.method import Pairs
+from sfumato.privacy.budget import Budget
+from sfumato.privacy.gate import Gate
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.noise import Sampler
+from sfumato.privacy.release import Curator
+from sfumato.schema import Boolean, Categorical, Identifier, Numeric, Schema
+from support import SCHEMA, coded, count_statistic, people
+
+BUDGET = Budget(epsilon=1, delta=1e-6)
+QUICK = Pairs(components=2, restarts=1)
+
+
+def asked(
+    values: list[int], folder: Path | None, ledger: Ledger, sampler: Sampler, **options: bool
+) -> Curator:
+    return Curator(
+        GivenRows([coded(values)]), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA,
+        folder=folder, sampler=sampler, **options,
+    )  # fmt: skip
+
+
+def test_a_run_that_would_pass_the_limit_spends_nothing_at_all(sampler: Sampler) -> None:
+    ledger = Ledger(":memory:")
+    ledger.limit("d", Budget(epsilon=1.2, delta=1e-6))
+    first = asked([0, 1], None, ledger, sampler)
+    first.release("all", count_statistic(), 1.0)
+    first.close()
+    second = asked([0, 1], None, ledger, sampler)
+    with pytest.raises(SfumatoError, match="with 'the whole run' it would reach"):
+        second.release("a small part", count_statistic(), 0.05)
+    assert [entry.spend.name for entry in ledger.entries()] == ["all"]
+
+
+def test_what_a_run_has_reserved_is_not_there_for_others_until_it_ends(sampler: Sampler) -> None:
+    ledger = Ledger(":memory:")
+    ledger.limit("d", Budget(epsilon=1.2, delta=1e-6))
+    first, second = (asked([0, 1], None, ledger, sampler) for _ in range(2))
+    first.release("part", count_statistic(), 0.1)
+    with pytest.raises(SfumatoError, match="the whole run"):
+        second.release("part", count_statistic(), 0.1)
+    first.close()
+    assert ledger.reservations() == []
+    second.release("part", count_statistic(), 0.1)
+
+
+def test_an_interrupted_run_takes_up_its_own_reservation(tmp_path: Path, sampler: Sampler) -> None:
+    ledger = Ledger(":memory:")
+    ledger.limit("d", BUDGET)
+    asked([0, 1], tmp_path, ledger, sampler).release("first", count_statistic(), 0.5)
+    again = asked([0, 1], tmp_path, ledger, sampler)
+    again.release("first", count_statistic(), 0.5)
+    again.release("second", count_statistic(), 0.5)
+    again.close()
+    assert [entry.spend.name for entry in ledger.entries()] == ["first", "second"]
+    assert ledger.reservations() == []
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_a_finished_fit_leaves_nothing_reserved(tmp_path: Path, folder: bool) -> None:
+    ledger = Ledger(":memory:")
+    QUICK.fit(
+        people(200), SCHEMA, 2.0, ledger=ledger, dataset="d", folder=tmp_path if folder else None
+    )
+    assert ledger.entries("d")
+    assert ledger.reservations() == []
+
+
+def test_other_rows_are_noticed_before_their_answers_are_mixed(
+    tmp_path: Path, sampler: Sampler
+) -> None:
+    ledger = Ledger(":memory:")
+    first = asked([0, 1], tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+    with pytest.raises(SfumatoError, match=r"--use-saved; .* --pay-again"):
+        asked([0, 2], tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+    saved = asked([0, 2], tmp_path, ledger, sampler, use_saved=True)
+    assert np.array_equal(saved.release("counts", count_statistic(), 1.0).values, first.values)
+    assert len(ledger.entries()) == 1
+    asked([0, 2], tmp_path, ledger, sampler, pay_again=True).release(
+        "counts", count_statistic(), 1.0
+    )
+    assert len(ledger.entries()) == 2
+    # From now on both are known, and neither is paid for again.
+    for values in ([0, 1], [0, 2]):
+        asked(values, tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+    assert len(ledger.entries()) == 2
+
+
+def test_fingerprints_are_keyed_and_for_their_owner_alone(tmp_path: Path, sampler: Sampler) -> None:
+    contents = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        asked([0, 1], folder, Ledger(":memory:"), sampler).release("c", count_statistic(), 1.0)
+        (file,) = folder.glob(".rows-*.json")
+        assert file.stat().st_mode & 0o077 == 0
+        contents.append(file.read_text())
+    assert contents[0] != contents[1]
+
+
+def test_saved_releases_alone_are_used_where_that_is_asked_for(
+    tmp_path: Path, sampler: Sampler
+) -> None:
+    with pytest.raises(SfumatoError, match="leave --use-saved out"):
+        asked([0], tmp_path, Ledger(":memory:"), sampler, use_saved=True).release(
+            "counts", count_statistic(), 1.0
+        )
+
+
+def test_a_noisy_gate_is_paid_for_and_part_of_the_promise() -> None:
+    schema = Schema(columns={"x": Numeric(low=0, high=1), "y": Boolean()})
+    rng = np.random.default_rng(0)
+    good = pa.table({"x": rng.random(4000), "y": rng.random(4000) < 0.5})
+    ledger = Ledger(":memory:")
+    model = QUICK.fit(
+        good, schema, Budget(epsilon=2), ledger=ledger, dataset="d", gate=Gate(0.2, share=0.05)
+    )
+    assert model.guarantee.spends[0].name == "misfits"
+    assert 1.9 < model.guarantee.epsilon <= 2
+    assert len(ledger.entries()) == len(model.guarantee.spends)
+    bad = pa.table({"x": rng.random(4000) + 0.5, "y": rng.random(4000) < 0.5})
+    with pytest.raises(SfumatoError, match=r"noisy counts, more than 20.0% .* in 'x'"):
+        QUICK.fit(bad, schema, Budget(epsilon=2), gate=Gate(0.2, share=0.05))
+    with pytest.raises(SfumatoError, match="do not fit the schema, and nothing was paid"):
+        QUICK.fit(bad, schema, Budget(epsilon=2))
+    QUICK.fit(bad, schema, Budget(epsilon=2), gate=Gate(None))
+
+
+def test_ids_of_people_with_several_rows_belong_together() -> None:
+    schema = Schema(
+        columns={
+            "person": Identifier(unit=True),
+            "age": Numeric(low=0, high=99, integer=True),
+            "town": Categorical(values=("Ulm", "Jena")),
+        }
+    )
+    rng = np.random.default_rng(1)
+    person = np.repeat(np.arange(2000), rng.integers(1, 4, 2000))
+    table = pa.table(
+        {
+            "person": person,
+            "age": rng.integers(20, 80, len(person)),
+            "town": np.array(["Ulm", "Jena"])[rng.integers(0, 2, len(person))],
+        }
+    )
+    budget = Budget(epsilon=5, max_rows_per_unit=3)
+    model = QUICK.fit(table, schema, budget)
+    drawn = np.bincount(model.sample(6000)["person"].to_numpy())[1:]
+    shares = np.bincount(drawn, minlength=4)[1:] / len(drawn)
+    # A third of the people each have one, two and three rows; noise is a few rows of 2,000.
+    assert np.abs(shares - 1 / 3).max() < 0.1
+    assert QUICK.plan(schema, budget).spends[0] == model.guarantee.spends[0]
+    once = QUICK.fit(table, schema, Budget(epsilon=5))
+    assert once.sample(50)["person"].to_pylist() == list(range(1, 51))
+
+
+KILL = """
+import os, sys
+sys.path.insert(0, {tests!r})
+import sqlite3
+from pathlib import Path
+import numpy as np
+from sfumato import storage
+from sfumato.data.rows import GivenRows
+from sfumato.privacy import fingerprints, ledger, release
+from sfumato.privacy.budget import Budget
+from support import SCHEMA, coded, count_statistic
+
+from sfumato.privacy.noise import discrete_gaussian
+discrete_gaussian(1, 1.0)  # loads what each child would load anew
+
+folder, book = Path({folder!r}), {ledger!r}
+calls, at = 0, 0
+
+def counted(function):
+    def call(*arguments, **options):
+        # Before it and after it: nothing is done by halves that both would not show.
+        for moment in (0, 1):
+            global calls
+            calls += 1
+            if calls == at:
+                os.kill(os.getpid(), 9)
+            if moment == 0:
+                result = function(*arguments, **options)
+        return result
+    return call
+
+for module, names in (
+    (storage.os, ("open", "fsync", "replace", "chmod", "posix_fallocate")),
+    (storage, ("take_place", "next_of", "slot")),
+    (release, ("take_place", "slot", "digest_of")),
+    (ledger.Ledger, ("reserve", "record", "answered", "close", "_insert", "check_limit")),
+    (fingerprints.Fingerprints, ("add", "taken")),
+    (GivenRows, ("sum", "review")),
+):
+    for name in names:
+        setattr(module, name, counted(getattr(module, name)))
+
+def run():
+    wall = release.Curator(
+        GivenRows([coded([0, 1, 1])]), Budget(epsilon=1), ledger=ledger.Ledger(book), dataset="d",
+        schema=SCHEMA, folder=folder,
+    )
+    for name in ("first", "second"):
+        wall.release(name, count_statistic(), 0.5)
+    wall.close()
+
+def in_a_child(die_at):
+    child = os.fork()
+    if child == 0:
+        global at
+        at = die_at
+        run()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+points = 0
+while True:
+    points += 1
+    for file in [*folder.iterdir(), *Path(book).parent.glob("l.sqlite*")]:
+        file.unlink()
+    ended = in_a_child(points)
+    assert in_a_child(0) == 0
+    kept = ledger.Ledger(book)
+    assert [entry.spend.name for entry in kept.entries()] == ["first", "second"], points
+    assert kept.reservations() == [], points
+    assert not [file for file in folder.iterdir() if file.suffix == ".next"], points
+    if ended == 0:
+        break
+    assert ended == -9
+print(points)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs fork and kill -9")
+def test_kill_9_at_any_point_and_the_same_command_pays_once(tmp_path: Path) -> None:
+    (tmp_path / "releases").mkdir()
+    script = KILL.format(
+        tests=str(Path(__file__).parents[1]),
+        folder=str(tmp_path / "releases"),
+        ledger=str(tmp_path / "l.sqlite"),
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 50
