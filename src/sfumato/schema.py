@@ -146,7 +146,9 @@ class Datetime(_Declared):
             raise ValueError(f"low ({self.low}) must not lie after high ({self.high})")
         if self.format is not None and not _SINCE.fullmatch(self.format):
             try:
-                again = datetime.strptime(self.low.strftime(self.format), self.format)
+                again = datetime.strptime(
+                    self.low.replace(tzinfo=UTC).strftime(self.format), self.format
+                )
             except (ValueError, re.error):
                 again = None
             if again is None or again.year != self.low.year:

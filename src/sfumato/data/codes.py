@@ -58,7 +58,10 @@ class Misfit:
 
 _NULL = Misfit("missing", "", "nullable = true")
 _NO_NUMBER = Misfit(
-    "not a number", "", 'decimal = "," or thousands = "," as the file writes numbers', True
+    "not a number",
+    "",
+    'decimal = "," or thousands = "," as the file writes numbers; signs such as % or $ must go',
+    True,
 )
 _NOT_WHOLE = Misfit("not whole", "the nearest whole number", 'kind = "numeric"')
 _NO_MOMENT = Misfit("not a date or time", "", 'format = "%d/%m/%Y" as the file writes it', True)
@@ -272,13 +275,14 @@ class NumericCode(ColumnCode):
     ) -> dict[Misfit, NDArray[np.bool_]]:
         """Tell what is unreadable, beyond the bounds, or missing where that is not allowed."""
         missing = parsing.is_missing(array)
+        public = ", if that is public; a code for missing values, as -99, must be left empty"
         becomes = "missing" if self.nullable else _MIDDLE
         found = {
             replace(unreadable, becomes=becomes): ~np.isfinite(numbers) & ~missing,
-            Misfit(f"below {low}", _BOUND, f"low = {low}: lower it, if that is public"): (
+            Misfit(f"below {low}", _BOUND, f"low = {low}: lower it{public}"): (
                 np.isfinite(numbers) & (numbers < self.low)
             ),
-            Misfit(f"above {high}", _BOUND, f"high = {high}: raise it, if that is public"): (
+            Misfit(f"above {high}", _BOUND, f"high = {high}: raise it{public}"): (
                 np.isfinite(numbers) & (numbers > self.high)
             ),
         }

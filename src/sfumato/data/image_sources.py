@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
+from sfumato.data.spelling import Spellings
 from sfumato.errors import SfumatoError
 from sfumato.schema import Images
 
@@ -20,6 +24,9 @@ Labels = Sequence[Any] | NDArray[Any]
 
 _BATCH = 2048
 _PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
+_SHOWN = 3
+# What the decoders of pictures and archives make of damaged ones.
+_DAMAGE = (OSError, EOFError, ValueError, SyntaxError, struct.error, zlib.error, zipfile.BadZipFile)
 
 
 class ImageRows(Protocol):
@@ -37,6 +44,8 @@ class ArrayRows:
         _check_shape("the array x", x.shape[1:], x.dtype, images)
         if y is not None and len(y) != len(x):
             raise SfumatoError(f"there are {len(x)} images but {len(y)} labels")
+        if images.classes and y is None:
+            raise SfumatoError("there are no labels, but the schema has classes")
 
     def batches(self) -> Iterator[tuple[NDArray[np.uint8], Labels | None]]:
         """Read slices."""
@@ -57,6 +66,7 @@ class StreamedRows:
         images: Images,
     ) -> None:
         self._opened, self._header, self._labels = opened, header, labels
+        self._place = place
         with opened() as stream:
             shape, dtype = header(stream)
         _check_shape(place, shape[1:], dtype, images)
@@ -69,10 +79,15 @@ class StreamedRows:
             shape, _ = self._header(stream)
             for start in range(0, shape[0], _BATCH):
                 count = min(_BATCH, shape[0] - start)
-                data = stream.read(count * int(np.prod(shape[1:])))
-                pixels = np.frombuffer(data, np.uint8).reshape(count, *shape[1:])
                 labels = None if self._labels is None else self._labels[start : start + count]
-                yield _four(pixels), labels
+                yield _four(self._read(stream, (count, *shape[1:]))), labels
+
+    def _read(self, stream: IO[bytes], shape: tuple[int, ...]) -> NDArray[np.uint8]:
+        try:
+            data = stream.read(int(np.prod(shape)))
+            return np.frombuffer(data, np.uint8).reshape(shape)
+        except _DAMAGE:
+            raise SfumatoError(f"{self._place} cannot be read to its end: it is damaged") from None
 
 
 class FolderRows:
@@ -84,6 +99,25 @@ class FolderRows:
         if not pictures:
             raise SfumatoError(f"{folder} holds no pictures")
         self._files = [(p, p.relative_to(folder).parts[0]) for p in pictures]
+        if images.classes:
+            self._check_classes(folder)
+
+    def _check_classes(self, folder: Path) -> None:
+        """Refuse pictures without a class, and folders that are not named after one."""
+        flat = [path.name for path, _ in self._files if path.parent == folder]
+        if flat:
+            raise SfumatoError(
+                f"{folder} holds pictures without a class ({_few(flat)}): put them into one folder "
+                "per class, or remove classes from the schema"
+            )
+        labels = list(dict.fromkeys(label for _, label in self._files))
+        places = Spellings(self._images.classes).find(pa.array(labels)).to_pylist()
+        unknown = [label for label, place in zip(labels, places, strict=True) if place is None]
+        if unknown:
+            raise SfumatoError(
+                f"{folder} has folders that are no classes of the schema ({_few(unknown)}): list "
+                "them under classes, or move them out"
+            )
 
     def batches(self) -> Iterator[tuple[NDArray[np.uint8], Labels | None]]:
         """Read pictures one by one."""
@@ -98,7 +132,9 @@ class FolderRows:
             with Image.open(path) as picture:
                 plain = picture.convert("L" if self._images.channels == 1 else "RGB")
                 return np.asarray(plain if plain.size == size else plain.resize(size))
-        except (UnidentifiedImageError, OSError):
+        except Image.DecompressionBombError:
+            raise SfumatoError(f"the picture {path} has too many pixels: make it smaller") from None
+        except _DAMAGE:
             raise SfumatoError(f"cannot read the picture {path}: remove or repair it") from None
 
 
@@ -141,7 +177,7 @@ def _npz_rows(path: Path, images: Images) -> ImageRows:
         return StreamedRows(
             lambda: zipfile.ZipFile(path).open("x.npy"), header, labels, f"{path}, x", images
         )
-    except (zipfile.BadZipFile, ValueError, EOFError):
+    except _DAMAGE:
         raise SfumatoError(f"{path} is not a readable npz file") from None
 
 
@@ -158,11 +194,14 @@ def _idx_rows(path: Path, images: Images) -> ImageRows:
 
     labels = None
     beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
-    if beside != path and beside.exists():
-        with opened(beside) as stream:
-            count = header(stream)[0][0]
-            labels = np.frombuffer(stream.read(count), np.uint8)
-    return StreamedRows(lambda: opened(path), header, labels, str(path), images)
+    try:
+        if beside != path and beside.exists():
+            with opened(beside) as stream:
+                count = header(stream)[0][0]
+                labels = np.frombuffer(stream.read(count), np.uint8)
+        return StreamedRows(lambda: opened(path), header, labels, str(path), images)
+    except _DAMAGE:
+        raise SfumatoError(f"{path}, or the labels beside it, is damaged") from None
 
 
 def _check_shape(place: str, shape: tuple[int, ...], dtype: np.dtype[Any], images: Images) -> None:
@@ -171,6 +210,10 @@ def _check_shape(place: str, shape: tuple[int, ...], dtype: np.dtype[Any], image
         raise SfumatoError(f"{place} holds {dtype}; images are uint8 from 0 to 255")
     if (shape if len(shape) == 3 else (*shape, 1)) != wanted:
         raise SfumatoError(f"{place} has images of shape {shape}; the schema says {wanted}")
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
 
 
 def _four(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -31,7 +31,9 @@ def draft_schema(data: Any, book: Codebook = Codebook()) -> Draft:
         fields = _typed_fields(path, validated(f"{book.origin}, [csv]", CsvFormat, csv))
     else:
         csv, fields = None, _typed_fields(data)
-    return Draft({field.name: _kind(field.type) for field in fields}, book, csv)
+    # Row numbers and the ends of lines often have no name: nothing to model.
+    named = {field.name: _kind(field.type) for field in fields if field.name}
+    return Draft(named, book, csv)
 
 
 def reviewed(data: Any, schema: Schema) -> tuple[Review, list[str]]:
@@ -46,7 +48,7 @@ def reviewed(data: Any, schema: Schema) -> tuple[Review, list[str]]:
 
 def _typed_fields(data: Any, form: CsvFormat | None = None) -> pa.Schema:
     rows = table_rows(data, form=form)
-    twice = [name for name in rows.names if rows.names.count(name) > 1]
+    twice = [name for name in rows.names if name and rows.names.count(name) > 1]
     if twice:
         raise SfumatoError(f"the data have two columns of the same name: '{twice[0]}'")
     if isinstance(rows, CsvRows | ParquetRows):

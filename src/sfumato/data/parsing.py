@@ -8,6 +8,7 @@ and falling back.
 from __future__ import annotations
 
 from datetime import datetime
+from string import ascii_letters
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +27,11 @@ _ISO = (
 _EPOCH = datetime(1970, 1, 1)
 EXACT_FLOATS = 2.0**53
 """Whole numbers below this are told apart by doubles."""
-# What pandas, R, SAS, SQL dumps and spreadsheets write for a missing value.
+# What pandas, R, SAS, Stata, SPSS, SQL dumps and spreadsheets write for a missing value.
 _NULL_TEXTS = (
     "", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "null", "NULL", "Null", "None", "<NA>",
-    "NaT", "#N/A", "#N/A N/A", "#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "\\N", "?", ".",
+    "NaT", "#N/A", "#N/A N/A", "#NA", "#NV", "#NULL!", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
+    "\\N", "(null)", "[NULL]", "?", ".", *(f".{letter}" for letter in "_" + ascii_letters),
 )  # fmt: skip
 
 

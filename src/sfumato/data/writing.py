@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -101,13 +101,17 @@ def moment_text(moment: date | datetime | None, form: str) -> str | None:
 
     >>> moment_text(date(2023, 5, 1), "%d/%m/%Y")
     '01/05/2023'
+    >>> moment_text(datetime(2023, 5, 1, 10), "%Y-%m-%d %H:%M%z")
+    '2023-05-01 10:00+0000'
     >>> moment_text(date(1960, 1, 3), "days since 1960-01-01")
     '2'
     """
     if moment is None:
         return None
     if " since " not in form:
-        return moment.strftime(form)
+        # A format with an offset needs one, or what is written could not be read again.
+        zone = getattr(moment, "tzinfo", None) or UTC
+        return datetime(*moment.timetuple()[:6], tzinfo=zone).strftime(form)
     unit, _, day = form.split()
     told = datetime(*moment.timetuple()[:6]) - datetime.fromisoformat(day)
     scale = {"days": 86400.0, "seconds": 1.0, "milliseconds": 0.001}[unit]
