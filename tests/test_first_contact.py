@@ -225,7 +225,7 @@ def test_the_ledger_is_read_one_line_a_spend(
 ) -> None:
     assert run(capsys, *SYNTH, *QUICK)[0] == 0
     _, out, _ = run(capsys, "ledger", "show", "people")
-    lines = [line for line in out.splitlines() if line.startswith("  people") and "rho" in line]
+    lines = [line for line in out.splitlines() if line.startswith("  people") and "mu" in line]
     assert len(lines) == out.count("saved") >= 2
     code, _, err = run(capsys, "ledger", "show", "nobody")
     assert (code, "has no data set 'nobody': it knows people" in err) == (2, True)

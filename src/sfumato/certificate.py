@@ -35,7 +35,12 @@ def certificate_text(
     `files` gives the SHA-256 of the files that it is about.
     """
     guarantee = model.guarantee
-    rho = f"; zCDP rho = {guarantee.rho:.6g}" if guarantee.spends else ""
+    rho = ""
+    if guarantee.spends:
+        rho = (
+            f"; Gaussian DP mu = {guarantee.mu:.6g}; zCDP rho = {guarantee.rho:.6g}, from which "
+            f"alone epsilon would be {guarantee.zcdp_epsilon:.6g}"
+        )
     lines = [f"made by: {made_by()}{f', {date}' if date else ''}"]
     lines += [f"SHA-256 of {what}: {digest}" for what, digest in (files or {}).items()]
     lines.append(f"method: {model.method.name}")
@@ -51,7 +56,7 @@ def certificate_text(
     ]
     lines += [
         f"  {s.name}: {s.dim:,} values, sensitivity {s.sensitivity:.6g}, discrete Gaussian noise "
-        f"of scale {s.sigma:.6g}, rho {s.rho:.6g}"
+        f"of scale {s.sigma:.6g} in steps of 1/{s.scale}, mu {s.mu:.6g}, rho {s.rho:.6g}"
         for s in guarantee.spends
     ]
     lines += [

@@ -230,8 +230,10 @@ def rows_of(data: Any, codec: TableCodec | ImageCodec, most: int = 1) -> list[by
     except SfumatoError as refused:
         assert 0 < len(str(refused)) < 400  # noqa: PT017
         return None
+    # Which of its unit's rows a row is, in a last column, is no matter of reading it.
+    columns = len(codec.names) if isinstance(codec, TableCodec) else 1
     return [
-        batch.codes[row].tobytes() + batch.unit[row].tobytes()
+        batch.codes[row, :columns].tobytes() + batch.unit[row].tobytes()
         for batch in batches
         for row in range(len(batch))
     ]

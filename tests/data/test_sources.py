@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
@@ -55,7 +57,23 @@ def test_rows_of_a_unit_beyond_the_limit_are_left_out() -> None:
     )
     table = pa.table({"who": [1, 1, 2, 1, 2], "what": ["a", "b", "c", "c", "a"]})
     assert codes_of(table, schema, 1).ravel().tolist() == [0, 2]
-    assert codes_of(table, schema, 2).ravel().tolist() == [0, 1, 2, 0]
+    # Where there are several rows of a unit, they are numbered in a column of their own.
+    assert codes_of(table, schema, 2).tolist() == [[0, 0], [1, 1], [2, 0], [0, 1]]
+
+
+def test_a_unit_that_is_left_out_changes_no_row_of_another() -> None:
+    schema = Schema(
+        columns={"who": Identifier(unit=True), "what": Categorical(values=("a", "b", "c"))}
+    )
+    rng = np.random.default_rng(0)
+    what = np.array(list("abc"))[rng.integers(0, 3, 60)]
+    table = pa.table({"who": rng.integers(0, 9, 60), "what": what})
+    rows = Counter(map(tuple, codes_of(table, schema, 3).tolist()))
+    for unit in range(9):
+        fewer = table.filter(pc.not_equal(table["who"], unit))
+        left = Counter(map(tuple, codes_of(fewer, schema, 3).tolist()))
+        assert not left - rows
+        assert 1 <= (rows - left).total() <= 3
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def fake_model(schema: Schema) -> FakeModel:
 def released(statistic: Statistic, values: NDArray[np.int64], spend: Spend) -> Release:
     """Make a release of a statistic."""
     return Release(
-        values=values,
+        noisy=values,
         statistic=statistic.describe(),
         spend=spend,
         resolutions=statistic.resolutions(),

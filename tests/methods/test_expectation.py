@@ -51,7 +51,7 @@ def even_rows(rows: int) -> pa.Table:
 
 def noise_of_a_fit(
     method: Method, data: pa.Table, schema: Schema, budget: Budget, sampler: Sampler
-) -> list[NDArray[np.int64]]:
+) -> list[NDArray[np.float64]]:
     """Fit, and give the noise that each release got."""
     drawn = []
 
@@ -61,8 +61,9 @@ def noise_of_a_fit(
 
     rows = encoded_rows(data, method.codec(schema))
     ledger = Ledger(":memory:")
-    method.learn(Curator(rows, budget, ledger=ledger, dataset="t", schema=schema, sampler=recorded))
-    return drawn
+    wall = Curator(rows, budget, ledger=ledger, dataset="t", schema=schema, sampler=recorded)
+    method.learn(wall)
+    return [each / r.spend.scale for each, r in zip(drawn, wall.releases, strict=True)]
 
 
 def expected(

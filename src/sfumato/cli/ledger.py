@@ -57,9 +57,7 @@ def show(
     totals = []
     for name, currency in dict.fromkeys((entry.dataset, entry.currency) for entry in entries):
         limit, _ = limits.get(name, (None, ""))
-        # Trainings come with deltas of their own; the one that is asked for is the releases'.
-        asked = delta if book.total_rho(name, currency) else 0.0
-        at = limit.delta if limit else asked + book.total_delta(name, currency)
+        at = limit.delta if limit else delta
         reached = book.total_epsilon(name, currency, at)
         most = f"{limit.epsilon:g}" if limit else "none"
         totals.append([name, f"{reached:.4g}", f"{at:g}", most, _terms(currency)])

@@ -22,8 +22,8 @@ from sfumato.data.sources import table_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 
-ROW_BITS = 38
-"""More than 2^38 rows are refused: their sums could pass 64 bits."""
+ROW_BITS = 32
+"""More than 2^32 rows are refused: their sums could pass 64 bits."""
 
 
 class Mark(Protocol):

@@ -186,7 +186,7 @@ class Fitted(ABC):
     def save(self, path: str | Path) -> None:
         """Write a model file: arrays as safetensors, the rest as JSON in its header."""
         tensors = {f"model/{key}": np.ascontiguousarray(a) for key, a in self.arrays().items()}
-        tensors |= {f"release/{i}": r.values for i, r in enumerate(self.releases)}
+        tensors |= {f"release/{i}": r.noisy for i, r in enumerate(self.releases)}
         about = {
             "sfumato": str(FORMAT),
             "method": self.method.name,

@@ -34,12 +34,14 @@ _UNREADABLE = (SafetensorError, SfumatoError, KeyError, TypeError, ValueError)
 class Release:
     """A noisy integer sum, what it is a sum of, and what it cost.
 
+    `noisy` is in steps of the grid on which noise was added, `values` in units of the statistic.
+
     `layout` holds the arrays by which the statistic was laid out (axes, cells), where it was made
     from earlier releases: a later run takes them up instead of working them out again, in which
     the last bits could differ.
     """
 
-    values: NDArray[np.int64]
+    noisy: NDArray[np.int64]
     statistic: dict[str, Any]
     spend: Spend
     resolutions: tuple[Resolution, ...] = ()
@@ -48,7 +50,7 @@ class Release:
     @classmethod
     def of(
         cls,
-        values: NDArray[np.int64],
+        noisy: NDArray[np.int64],
         spend: Spend,
         about: Mapping[str, Any],
         layout: Arrays | None = None,
@@ -56,7 +58,7 @@ class Release:
         """Put together what `about` gave with values and cost."""
         found = tuple(Resolution(**each) for each in about.get("resolutions", ()))
         return cls(
-            values=values,
+            noisy=noisy,
             statistic=about["statistic"],
             spend=spend,
             resolutions=found,
@@ -76,6 +78,11 @@ class Release:
         return self.spend.name
 
     @property
+    def values(self) -> NDArray[np.float64]:
+        """The noisy sum in units of the statistic."""
+        return self.noisy / self.spend.scale
+
+    @property
     def sigma(self) -> float:
         """The scale of the noise on each value."""
         return self.spend.sigma
@@ -84,7 +91,7 @@ class Release:
         """Give the content of its file."""
         about = {"about": json.dumps(self.about()), "spend": json.dumps(asdict(self.spend))}
         layout = {f"layout/{key}": np.array(a, order="C") for key, a in self.layout.items()}
-        return save({"values": self.values, **layout}, about)
+        return save({"values": self.noisy, **layout}, about)
 
     @classmethod
     def from_bytes(cls, content: bytes, path: Path) -> Release:

@@ -96,7 +96,7 @@ class _Tape(Curator):
     def _noisy_sum(self, rows: PrivateRows, statistic: Statistic, spend: Spend) -> Integers:
         self._ask(asdict(spend), statistic.describe())
         exact = _Sum(spend.name, rows.sum(statistic), spend.sensitivity)
-        return self._played(exact, lambda: self._sampler(statistic.dim, spend.sigma) + exact.exact)
+        return self._played(exact, lambda: super(_Tape, self)._noisy_sum(rows, statistic, spend))
 
     def _noisy_gradient(self, total: Integers, spend: TrainingSpend) -> Integers:
         self._ask(asdict(spend))

@@ -12,7 +12,9 @@ from typing import Any
 
 from sfumato.errors import SfumatoError, in_open_unit, positive
 from sfumato.notebook import html_table
-from sfumato.privacy.zcdp import epsilon_of, gaussian_rho, rho_for
+from sfumato.privacy import zcdp
+from sfumato.privacy.gaussian import epsilon_of, rho_for, squared_distance
+from sfumato.privacy.zcdp import gaussian_rho
 
 MOST_EPSILON = 10_000
 """With more there is neither privacy nor noise, and numbers overflow."""
@@ -87,30 +89,35 @@ class Budget:
 
     @cached_property
     def rho(self) -> float:
-        """The zCDP budget that implies this (epsilon, delta)."""
+        """What all releases may cost: mu²/2 of the Gaussian mechanism of this (epsilon, delta)."""
         return rho_for(self.epsilon, self.delta)
 
     def part(self, share: float) -> Budget:
         """Give the budget of which a share of rho is left."""
-        return replace(self, epsilon=epsilon_of(share * self.rho * (1 - 1e-9), self.delta))
+        left = share * self.rho * (1 - 1e-9)
+        low, high = 0.0, self.epsilon
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if rho_for(middle, self.delta) <= left else (low, middle)
+        return replace(self, epsilon=low)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost(ABC):
-    """What something cost: a rho that adds up with others, and an (epsilon, delta) beside it."""
+    """What something cost: a rho that adds up with others, or the steps of a training."""
 
     name: str
     dim: int
 
     @property
     def rho(self) -> float:
-        """What it costs in zCDP."""
+        """What it costs: mu²/2 of a Gaussian mechanism, which is also its rho in zCDP."""
         return 0.0
 
     @property
-    def own(self) -> tuple[float, float]:
-        """The epsilon and delta that it costs by itself, beside rho."""
-        return 0.0, 0.0
+    def squared_distance(self) -> float:
+        """How far its noise is from a rounded Gaussian in total variation, squared."""
+        return 0.0
 
     @abstractmethod
     def in_words(self) -> tuple[str, str]:
@@ -125,7 +132,12 @@ class Cost(ABC):
         """Read back what `to_row` gave; a rho is derived and not read."""
         common = {"name": row["name"], "dim": row["dim"]}
         if row["epsilon"] is None:
-            return Spend(**common, sensitivity=row["sensitivity"], sigma=row["sigma"])
+            return Spend(
+                **common,
+                sensitivity=row["sensitivity"],
+                sigma=row["sigma"],
+                scale=row["scale"] or 1,  # earlier ledgers know no other
+            )
         multiplier = row["noise_multiplier"]  # earlier ledgers have the noise of a step instead
         if multiplier is None:
             multiplier = row["sigma"] / row["sensitivity"]
@@ -148,17 +160,29 @@ class Spend(Cost):
 
     sensitivity: float
     sigma: float
+    scale: int = 1
+    """The power of two by which sums were multiplied before noise was added, in whole numbers."""
 
     def __post_init__(self) -> None:
-        positive(sensitivity=self.sensitivity, sigma=self.sigma)
+        positive(sensitivity=self.sensitivity, sigma=self.sigma, scale=self.scale)
 
     @property
     def rho(self) -> float:
-        """What it costs in zCDP: derived, and never stored."""
+        """What it costs: derived, and never stored."""
         return gaussian_rho(self.sensitivity, self.sigma)
 
+    @property
+    def mu(self) -> float:
+        """The parameter of the Gaussian mechanism that it is."""
+        return math.sqrt(2 * self.rho)
+
+    @property
+    def squared_distance(self) -> float:
+        """Bound how far its noise is from a rounded Gaussian, squared: see `gaussian`."""
+        return squared_distance(self.dim, self.scale * self.sigma)
+
     def in_words(self) -> tuple[str, str]:
-        return f"{self.sigma:.6g}", f"rho {self.rho:.4g}"
+        return f"{self.sigma:.6g}", f"mu {self.mu:.4g}"
 
     def to_row(self) -> dict[str, str | float]:
         return asdict(self) | {"rho": self.rho}
@@ -188,8 +212,8 @@ class TrainingSpend(Cost):
     Each of `steps` sums is over rows taken with probability `rate` each (Poisson sampling), of
     gradients no longer than `clip`, rounded to a grid, with Gaussian noise rounded to the same
     grid. The noise has `noise_multiplier` times the scale of what one row can change, rounding
-    included: see `sensitivity`. The whole is (`epsilon`, `delta`)-DP by its privacy loss
-    distribution. It has no rho.
+    included: see `sensitivity`. By itself it is (`epsilon`, `delta`)-DP by its privacy loss
+    distribution; with other costs it is composed jointly. It has no rho.
     """
 
     clip: float
@@ -228,10 +252,6 @@ class TrainingSpend(Cost):
         """The same in steps of the grid."""
         return self.noise_multiplier * (2.0**GRADIENT_BITS + math.sqrt(self.dim))
 
-    @property
-    def own(self) -> tuple[float, float]:
-        return self.epsilon, self.delta
-
     def in_words(self) -> tuple[str, str]:
         noise = f"{self.noise_multiplier:.6g} × {self.clip:g}"
         return (
@@ -247,29 +267,27 @@ class TrainingSpend(Cost):
 
     def derived(self, relation: Relation) -> TrainingSpend:
         """Give the same training with the epsilon that its noise, rate and steps amount to."""
-        from sfumato.privacy.sampled_gaussian import sampled_epsilon
-
-        epsilon = sampled_epsilon(
-            self.noise_multiplier, self.rate, self.steps, self.delta, relation
-        )
-        return replace(self, epsilon=epsilon)
+        return replace(self, epsilon=composed_epsilon([self], self.delta, relation))
 
 
-def composed_epsilon(costs: Iterable[Cost], delta: float) -> float:
+def composed_epsilon(costs: Iterable[Cost], delta: float, relation: Relation) -> float:
     """Give the epsilon, at this delta, of all costs together.
 
-    Basic composition: what the trainings leave of delta, delta - sum delta_i, is spent on
-    exchanging the releases' rho; the epsilons add. Questions may depend on earlier answers. Costs
-    may, too, among releases alone or among trainings alone (Rogers et al. 2016); how much of both
-    there is must be fixed in advance. Infinite where the trainings' deltas leave nothing.
+    Releases alone have a closed form. With trainings, all are composed jointly, by the privacy loss
+    distributions of the releases' Gaussian and of the trainings' steps; what the releases' noise is
+    away from a Gaussian takes a hundredth of delta. Questions may depend on earlier answers, and
+    costs, too; how much there is in total must be fixed in advance.
     """
     found = list(costs)
     rho = math.fsum(cost.rho for cost in found)
-    epsilon = math.fsum(cost.own[0] for cost in found)
-    left = delta - math.fsum(cost.own[1] for cost in found)
-    if rho == 0:
-        return epsilon if left >= -1e-9 * delta else math.inf
-    return epsilon + epsilon_of(rho, left) if left > 1e-9 * delta else math.inf
+    squared = math.fsum(cost.squared_distance for cost in found)
+    trainings = [cost for cost in found if isinstance(cost, TrainingSpend)]
+    if not trainings:
+        return epsilon_of(rho, squared, delta)
+    from sfumato.privacy.sampled_gaussian import joint_epsilon
+
+    steps = tuple(sorted((each.noise_multiplier, each.rate, each.steps) for each in trainings))
+    return joint_epsilon(steps, rho, squared, delta, relation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,7 +337,7 @@ class Guarantee:
     @cached_property
     def epsilon(self) -> float:
         """What the spends amount to at `delta`."""
-        return composed_epsilon(self.costs, self.delta)
+        return composed_epsilon(self.costs, self.delta, self.relation)
 
     @cached_property
     def content_epsilon(self) -> float:
@@ -332,13 +350,22 @@ class Guarantee:
         if self.relation is Relation.REPLACE_ONE:
             return self.epsilon
         spends = [replace(spend, sensitivity=2 * spend.sensitivity) for spend in self.spends]
-        trainings = [training.derived(Relation.REPLACE_ONE) for training in self.trainings]
-        return composed_epsilon([*spends, *trainings], self.delta)
+        return composed_epsilon([*spends, *self.trainings], self.delta, Relation.REPLACE_ONE)
 
     @property
     def rho(self) -> float:
-        """The total zCDP cost of the releases."""
+        """What the releases cost in zCDP."""
         return sum(spend.rho for spend in self.spends)
+
+    @property
+    def zcdp_epsilon(self) -> float:
+        """What zCDP alone makes of the releases' rho, for those who must state that."""
+        return zcdp.epsilon_of(self.rho, self.delta)
+
+    @property
+    def mu(self) -> float:
+        """The parameter of the Gaussian mechanism that all releases are together."""
+        return math.sqrt(2 * self.rho)
 
     def _repr_html_(self) -> str:
         """Show the promise in a notebook."""
@@ -360,6 +387,7 @@ class Guarantee:
             "relation": str(self.relation),
             "epsilon": self.epsilon,
             "content_epsilon": self.content_epsilon,
+            "zcdp_epsilon": self.zcdp_epsilon,
             "spends": spends,
         }
 

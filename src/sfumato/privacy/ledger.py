@@ -74,6 +74,7 @@ CREATE TRIGGER IF NOT EXISTS {table}_once BEFORE INSERT ON {table}
 _ADDED_COLUMNS = {
     "rate": "REAL", "steps": "INTEGER", "epsilon": "REAL", "delta": "REAL",
     "noise_multiplier": "REAL", "question": "TEXT", "reservation": "INTEGER",
+    "scale": "INTEGER",
 }  # fmt: skip
 
 Currency = tuple[Relation, int, str]
@@ -358,11 +359,7 @@ it would reach 5.22: nothing was spent
 
     def total_epsilon(self, dataset: str, currency: Currency, delta: float) -> float:
         """Give what was spent on a data set in one currency, as epsilon at this delta."""
-        return composed_epsilon(self._costs(dataset, currency), delta)
-
-    def total_delta(self, dataset: str, currency: Currency) -> float:
-        """Sum the deltas of the trainings on a data set."""
-        return fsum(cost.own[1] for cost in self._costs(dataset, currency))
+        return composed_epsilon(self._costs(dataset, currency), delta, currency[0])
 
     def _costs(self, dataset: str, currency: Currency) -> list[Cost]:
         return [entry.spend for entry in self.entries(dataset) if entry.currency == currency]
@@ -401,7 +398,8 @@ it would reach 5.22: nothing was spent
         for each in reserved:
             used = spend.rho if each.number == reservation else 0.0
             rests.append(replace(each.rest, amount=max(0.0, each.rest.amount - used)))
-        reached = composed_epsilon([*self._costs(dataset, currency), *rests, spend], limit.delta)
+        costs = [*self._costs(dataset, currency), *rests, spend]
+        reached = composed_epsilon(costs, limit.delta, limit.relation)
         # A run that spends exactly the limit comes out a few rounding errors above it.
         if reached > limit.epsilon * (1 + 1e-9):
             raise SfumatoError(

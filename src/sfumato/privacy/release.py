@@ -51,12 +51,13 @@ from sfumato.privacy.budget import (
     Reserved,
     Spend,
     TrainingSpend,
+    composed_epsilon,
 )
 from sfumato.privacy.fingerprints import Fingerprints
 from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import ROW, Entry, Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
-from sfumato.privacy.planning import left_for_training, plan_spend, plan_training
+from sfumato.privacy.planning import plan_spend, plan_training, refuse_training
 from sfumato.privacy.randomness import Randomness, SystemRandomness
 from sfumato.privacy.statistic import Statistic
 from sfumato.progress import Progress, silent
@@ -71,8 +72,8 @@ class Curator:
     """Holds the private rows and one run's budget, and answers with releases only.
 
     What is asked, and for which share of the budget, may depend on earlier answers: the budget is a
-    filter that no sequence of questions can pass, and for zCDP that is as good as a fixed sequence
-    (Feldman and Zrnic 2021; Whitehouse et al. 2023).
+    filter that no sequence of questions can pass, and for Gaussian mechanisms that is as good as a
+    fixed sequence (Smith and Thakurta 2022).
 
     Parameters
     ----------
@@ -309,7 +310,7 @@ class Curator:
                 f"{path} does not answer the question that is asked now (it may be another "
                 "version's): name another folder for releases"
             )
-        values = release.values
+        values = release.noisy
         if values.shape != (statistic.dim,) or values.dtype != np.int64:
             raise SfumatoError(f"{path} is damaged: it does not hold {statistic.dim} numbers")
         return release
@@ -330,7 +331,7 @@ class Curator:
         with slot(path, room) if path else nullcontext() as publish:
             number = self._pay(spend, question)
             release = Release(
-                values=self._noisy_sum(rows, statistic, spend),
+                noisy=self._noisy_sum(rows, statistic, spend),
                 statistic=statistic.describe(),
                 spend=spend,
                 resolutions=statistic.resolutions(),
@@ -445,7 +446,9 @@ class Curator:
     def _noisy_sum(
         self, rows: PrivateRows, statistic: Statistic, spend: Spend
     ) -> NDArray[np.int64]:
-        return rows.sum(statistic) + self._sampler(statistic.dim, spend.sigma)
+        """Add noise to a sum, both in steps of the grid."""
+        noise = self._sampler(statistic.dim, spend.scale * spend.sigma)
+        return spend.scale * rows.sum(statistic) + noise
 
     def train(self, name: str, learner: Learner, schedule: Schedule) -> State:
         """Spend all that is left of the budget on training, or go on where a training was left.
@@ -454,8 +457,8 @@ class Curator:
         the first step: from there on, nothing is paid again. One process at a time holds the saved
         state, and the ledger knows which state is the newest: a copy or an older one is refused.
         """
-        left_for_training(self.budget, self._spends, name)
-        if self.trainings:
+        refuse_training(self.budget, name)
+        if self.trainings or (self._spends and self.left <= 0):
             raise SfumatoError(f"'{name}' would cost more than what is left of the budget")
         about = {"schedule": asdict(schedule), "learner": learner.describe()}
         path, question = self._place(name, about)
@@ -490,14 +493,11 @@ class Curator:
         spend, state = training_from_bytes(content, path)
         digest = digest_of(content)
         entry = self._bearing_out(path, question, digest)
-        epsilon, delta = left_for_training(self.budget, self._spends, spend.name)
-        planned = (learner.dim, schedule.clip, schedule.rate, schedule.steps, delta)
+        planned = (learner.dim, schedule.clip, schedule.rate, schedule.steps, self.budget.delta)
         found = (spend.dim, spend.clip, spend.rate, spend.steps, spend.delta)
-        if (
-            entry.spend != spend
-            or planned != found
-            or spend.derived(self.budget.relation).epsilon > epsilon * (1 + 1e-9)
-        ):
+        costs = [*self._spends, spend]
+        reached = composed_epsilon(costs, self.budget.delta, self.budget.relation)
+        if entry.spend != spend or planned != found or reached > self.budget.epsilon * (1 + 1e-9):
             raise SfumatoError(f"{path} is not the training that is planned now")
         return entry.number, spend, state, digest
 
@@ -588,7 +588,7 @@ class Curator:
         identity = self._identity | {
             "name": name,
             "number": len(self.releases),
-            "earlier": digest_of(b"".join(r.values.tobytes() for r in self.releases)),
+            "earlier": digest_of(b"".join(r.noisy.tobytes() for r in self.releases)),
             **({"rows": self._rows_are} if self._rows_are else {}),
             **(about or {}),
         }

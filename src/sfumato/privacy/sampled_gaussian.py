@@ -22,31 +22,49 @@ the roles change: H_a(P, Q) = a H_{1/a}(Q, P) + 1 - a, and the pair is its own m
 Dominating pairs compose, also where later steps depend on earlier outputs, and `dp_accounting`
 composes them numerically, rounding towards more privacy loss.
 
+The releases of the same run, or of others, are one Gaussian mechanism (`gaussian.py`): the pair
+N(0) against N(mu), which is composed with the steps in the same way.
+
 >>> from sfumato.privacy.budget import Relation
->>> round(sampled_epsilon(1.3, 500 / 60_000, 2_400, 1e-5, Relation.ADD_REMOVE), 2)
+>>> training = (1.3, 500 / 60_000, 2_400)
+>>> round(joint_epsilon((training,), 0.0, 0.0, 1e-5, Relation.ADD_REMOVE), 2)
 1.47
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from sfumato.errors import SfumatoError, in_open_unit, positive
-from sfumato.privacy.budget import Relation
+from sfumato.privacy.budget import Budget, Relation
+
+if TYPE_CHECKING:
+    from sfumato.privacy.budget import Spend
 
 # Less noise than this is asked for by no sensible budget, and takes minutes to account for.
 LEAST_NOISE = 0.3
 
 _MOST_NOISE = 1e6
 _PRECISION = 5e-4  # of the noise multiplier
+# What the difference between releases' noise and a Gaussian may take of delta.
+_CHARGE = 0.01
+
+Training = tuple[float, float, int]
+"""Noise multiplier, rate and number of steps."""
 
 
 @lru_cache
-def sampled_epsilon(
-    noise_multiplier: float, rate: float, steps: int, delta: float, relation: Relation
+def joint_epsilon(
+    trainings: tuple[Training, ...], rho: float, squared: float, delta: float, relation: Relation
 ) -> float:
-    """Give the epsilon, at this delta, of so many steps with this noise."""
+    """Give the epsilon, at this delta, of trainings and of releases that cost rho in all.
+
+    The releases' noise lies t² = `squared` away from a rounded Gaussian; for that, a hundredth of
+    delta is kept back, and no epsilon is given where that is not enough.
+    """
     try:
         from dp_accounting import dp_event, pld, privacy_accountant
     except ImportError:
@@ -59,37 +77,64 @@ def sampled_epsilon(
         Relation.REPLACE_ONE: privacy_accountant.NeighboringRelation.REPLACE_ONE,
     }
     # The grid of privacy losses, against about their spread: fine, and yet quick.
-    interval = 5e-4 * steps**0.5 * rate / noise_multiplier
+    spreads = [rate * math.sqrt(steps) / noise for noise, rate, steps in trainings]
+    spreads += [math.sqrt(2 * rho)] if rho else []
+    interval = 5e-4 * min(spreads)
     accountant = pld.PLDAccountant(neighbours[relation], min(1e-3, max(interval, 1e-6)))
-    step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise_multiplier))
-    accountant.compose(dp_event.SelfComposedDpEvent(step, steps))
-    return float(accountant.get_epsilon(delta))
+    for noise, rate, steps in trainings:
+        step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
+        accountant.compose(dp_event.SelfComposedDpEvent(step, steps))
+    if rho == 0:
+        return float(accountant.get_epsilon(delta))
+    # Replaced rows stand for N(1) against N(-1) there, whereas mu is the whole way.
+    apart = 1 if relation is Relation.ADD_REMOVE else 2
+    accountant.compose(dp_event.GaussianDpEvent(apart / math.sqrt(2 * rho)))
+    epsilon = float(accountant.get_epsilon((1 - _CHARGE) * delta))
+    charge = (1 + math.exp(min(epsilon, 700))) * math.sqrt(squared)
+    return epsilon if charge <= _CHARGE * delta else math.inf
+
+
+def noise_multiplier_for(
+    budget: Budget, rate: float, steps: int, spends: Sequence[Spend] = ()
+) -> float:
+    """Give the least noise, in units of the clipping norm, that keeps to what a budget has left.
+
+    >>> budget = Budget(epsilon=2, delta=1e-5)
+    >>> round(noise_multiplier_for(budget, 500 / 60_000, 2_400), 2)
+    1.08
+    """
+    rho = math.fsum(spend.rho for spend in spends)
+    squared = math.fsum(spend.squared_distance for spend in spends)
+    return _least_noise(budget.epsilon, budget.delta, rate, steps, rho, squared, budget.relation)
 
 
 @lru_cache
-def noise_multiplier_for(
-    epsilon: float, delta: float, rate: float, steps: int, relation: Relation
+def _least_noise(
+    epsilon: float,
+    delta: float,
+    rate: float,
+    steps: int,
+    rho: float,
+    squared: float,
+    relation: Relation,
 ) -> float:
-    """Give the least noise, in units of the clipping norm, that keeps to (epsilon, delta).
-
-    >>> from sfumato.privacy.budget import Relation
-    >>> round(noise_multiplier_for(2, 1e-5, 500 / 60_000, 2_400, Relation.ADD_REMOVE), 2)
-    1.08
-    """
     positive(epsilon=epsilon, rate=rate, steps=steps)
     in_open_unit(delta=delta)
     if rate > 1:
         raise SfumatoError(f"rate must be at most 1, got {rate}")
 
     def reached(noise: float) -> float:
-        return sampled_epsilon(noise, rate, steps, delta, relation)
+        return joint_epsilon(((noise, rate, steps),), rho, squared, delta, relation)
 
     # About the noise that the central limit theorem asks for; then a bracket around it.
     high = max(LEAST_NOISE, rate * math.sqrt(2 * steps * math.log(1 / delta)) / epsilon)
     at_high = reached(high)
     while at_high > epsilon:
         if high > _MOST_NOISE:
-            raise SfumatoError(f"no noise is enough for epsilon {epsilon:g} at delta {delta:g}")
+            raise SfumatoError(
+                f"no noise is enough for what is left of epsilon {epsilon:g} at delta {delta:g}: "
+                "a training would cost more than what is left of the budget"
+            )
         high *= 1.5
         at_high = reached(high)
     low, at_low = high, at_high

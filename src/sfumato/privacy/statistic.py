@@ -12,8 +12,9 @@ Replacing u by v moves it by ||u - v||, and
 
 which holds whenever all entries are non-negative (counts, histograms, squares, ReLU features).
 
-Overflow is impossible by construction: an entry of a row's vector is at most 2^ENTRY_BITS in size
-and a source of more than 2^ROW_BITS rows (`data/rows.py`) is refused, so sums stay below 2^62.
+Overflow is impossible by construction: an entry of a row's vector, times the power of two by which
+sums are multiplied before noise is added, is at most 2^ENTRY_BITS in size, and a source of more
+than 2^ROW_BITS rows (`data/rows.py`) is refused, so sums stay below 2^62.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from sfumato.data.batch import Batch
 from sfumato.privacy.budget import Budget, Relation
 
-ENTRY_BITS = 24
+ENTRY_BITS = 30
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,13 +161,12 @@ class LabelledMoments(Statistic):
             sums += [_triangle(part.T @ part) for part in blocks]
         return np.concatenate(sums).astype(np.int64)
 
-    def read(self, values: NDArray[np.int64], sigma: float) -> MomentSums:
+    def read(self, values: NDArray[np.float64], sigma: float) -> MomentSums:
         """Give a noisy sum in plain units."""
         labels, d = self.vectors.labels, self.vectors.dim
         a, b, _ = self._lengths
-        plain = values.astype(np.float64)
         start = labels if a else 0
-        counts, sums, squares = np.split(plain, [start, start + labels * d])
+        counts, sums, squares = np.split(values, [start, start + labels * d])
         return MomentSums(
             counts=counts / a if a else counts,
             sums=sums.reshape(labels, d) / b,
