@@ -250,7 +250,7 @@ def test_presence_and_content_are_told_apart_with_their_figures() -> None:
     assert np.exp(present.content_epsilon) == pytest.approx(8.35, abs=0.05)
     told = "\n".join(promises(present))
     assert "at most 2.72 times" in told
-    assert "up to 8.26" in told
+    assert "up to 8.35" in told
     replaced = replace(present, relation=Relation.REPLACE_ONE)
     assert replaced.content_epsilon == replaced.epsilon
     assert "presence" not in "\n".join(promises(replaced))

@@ -382,12 +382,13 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain values for JSON; epsilon and rhos are for the reader and not read back."""
-        spends = [asdict(spend) | {"rho": spend.rho} for spend in self.spends]
+        spends = [asdict(spend) | {"rho": spend.rho, "mu": spend.mu} for spend in self.spends]
         return asdict(self) | {
             "relation": str(self.relation),
             "epsilon": self.epsilon,
             "content_epsilon": self.content_epsilon,
             "zcdp_epsilon": self.zcdp_epsilon,
+            "mu": self.mu,
             "spends": spends,
         }
 
@@ -403,7 +404,7 @@ class Guarantee:
             max_rows_per_unit=record["max_rows_per_unit"],
             unit_column=record["unit_column"],
             spends=tuple(
-                Spend(**{key: value for key, value in spend.items() if key != "rho"})
+                Spend(**{key: each for key, each in spend.items() if key not in ("rho", "mu")})
                 for spend in record["spends"]
             ),
             trainings=tuple(training.derived(relation) for training in trainings),

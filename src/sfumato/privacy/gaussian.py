@@ -83,16 +83,18 @@ def epsilon_of(rho: float, squared: float, delta: float) -> float:
         return 0.0
     known = zcdp.epsilon_of(rho, delta)
     mu, distance = math.sqrt(2 * rho), math.sqrt(squared)
-    found = _curve_epsilon(mu, delta)
-    for _ in range(50):  # what is charged grows with epsilon, so this rises to the answer
-        left = delta - (1 + math.exp(min(found, 700))) * distance
-        if left <= 0:
-            return known
-        following = _curve_epsilon(mu, left)
-        if following <= found * (1 + 1e-12):
-            return min(known, following * (1 + 1e-10))
-        found = following
-    return known
+
+    def reached(epsilon: float) -> float:
+        return delta_of(mu, epsilon) + (1 + math.exp(min(epsilon, 700))) * distance
+
+    # The curve is convex in e^epsilon, and the charge linear: the sum falls, then rises.
+    low, high = 0.0, known
+    for _ in range(80):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, right) if reached(left) < reached(right) else (left, high)
+    if reached(high) > delta:
+        return known
+    return min(known, _last(lambda epsilon: reached(epsilon) <= delta, high, 0.0) * (1 + 1e-10))
 
 
 def rho_for(epsilon: float, delta: float) -> float:
