@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli import classify, evaluation, ledger, planning, schema, synthesis
+from sfumato.cli import auditing, classify, evaluation, ledger, planning, schema, synthesis
 from sfumato.errors import PrivateWarning, SfumatoError
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ app.command()(synthesis.fit)
 app.command()(synthesis.sample)
 app.command()(synthesis.show)
 app.command()(evaluation.evaluate)
+app.command()(auditing.audit)
 app.add_typer(classify.app, name="classify")
 app.add_typer(ledger.app, name="ledger")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -247,6 +249,7 @@ def write_certificate(
     name: str,
     data: Path | None = None,
     model: Path | None = None,
+    measured: Sequence[str] = (),
 ) -> None:
     """Write the certificate as a web page, if one is asked for; it names the files by digest."""
     if not report:
@@ -261,8 +264,14 @@ def write_certificate(
         for label, path in labelled.items()
         if path is not None and path.is_file()
     }
-    page = certificate_html(fitted, title=f"Certificate of {name}", files=files)
+    page = certificate_html(
+        fitted, title=f"Certificate of {name}", date=_today(), files=files, measured=measured
+    )
     write_whole(report, page.encode())
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def print_guarantee(fitted: Any) -> None:

@@ -6,7 +6,7 @@ is computed with real rows; publishing it would undo the protection.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -51,6 +51,7 @@ def certificate_html(
     seed: int = 0,
     date: str | None = None,
     files: Mapping[str, str] | None = None,
+    measured: Sequence[str] = (),
 ) -> str:
     """Give the certificate of a model or classifier as one HTML page that may be published.
 
@@ -60,15 +61,18 @@ def certificate_html(
         The day to print.
     files
         The SHA-256, in hexadecimal digits, of each file that the certificate is about.
+    measured
+        What attacks found (`sfumato audit`), in sentences.
     """
     if isinstance(fitted, Model):
-        return _model_html(Certificate.of(fitted, seed, date=date, files=files), fitted, title)
+        certificate = Certificate.of(fitted, seed, date=date, files=files)
+        return _model_html(certificate, fitted, title, measured)
     if isinstance(fitted, ClassifierModel):
-        return _classifier_html(fitted, title, date, files or {})
+        return _classifier_html(fitted, title, date, files or {}, measured)
     raise TypeError(f"there is no certificate of a {type(fitted).__name__}")
 
 
-def _model_html(certificate: Certificate, model: Model, title: str) -> str:
+def _model_html(certificate: Certificate, model: Model, title: str, measured: Sequence[str]) -> str:
     return _render(
         "certificate.html.j2",
         title=title,
@@ -79,11 +83,16 @@ def _model_html(certificate: Certificate, model: Model, title: str) -> str:
         content=certificate.content,
         strength=certificate.strength,
         most_columns=MOST_COLUMNS,
+        measured=measured,
     )
 
 
 def _classifier_html(
-    model: ClassifierModel, title: str, date: str | None, files: Mapping[str, str]
+    model: ClassifierModel,
+    title: str,
+    date: str | None,
+    files: Mapping[str, str],
+    measured: Sequence[str],
 ) -> str:
     return _render(
         "classifier.html.j2",
@@ -91,6 +100,7 @@ def _classifier_html(
         made_by=made_by(),
         date=date,
         files=files,
+        measured=measured,
         method=model.method.name,
         settings=asdict(model.method),
         classes=[canonical_text(value) for value in model.classes],

@@ -1,0 +1,127 @@
+"""`sfumato audit`: the promise, measured from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.cli.options import Delta, Force, Quiet, RelationOption, Report, Settings
+from sfumato.errors import SfumatoError, positive
+from sfumato.privacy.budget import Budget, Relation
+
+NOTE = "Finding nothing proves nothing: the proof is in docs/privacy.md; an attack only tests it."
+
+
+def audit(
+    model: Annotated[
+        Path | None,
+        typer.Argument(help="Measure this model's method, with its schema, settings and budget."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="Without a model: pairs, moments, …, training.")
+    ] = "pairs",
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Without a model.")] = 5.0,
+    delta: Delta = 1e-6,
+    relation: RelationOption = Relation.ADD_REMOVE,
+    runs: Annotated[int, typer.Option("--runs", help="How often releases are repeated.")] = 1000,
+    canaries: Annotated[
+        int, typer.Option("--canaries", help="How many rows a training is tried on.")
+    ] = 20_000,
+    settings: Settings = None,
+    report: Report = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Attack releases or a training on worst-case neighbours; no private data are needed.
+
+    Exits with 2 if the attack succeeds better than is claimed to be possible.
+    """
+    from sfumato.cli.console import progress_display
+    from sfumato.loading import load
+    from sfumato.storage import refuse_overwriting
+
+    positive(runs=runs, canaries=canaries)
+    refuse_overwriting({"--report": report}, [model], force)
+    if report and model is None:
+        raise SfumatoError("a certificate is a model's: name the model file to --report on")
+    fitted = load(model) if model else None
+    with progress_display(quiet) as progress:
+        progress("attacking", None)
+        if fitted is None:
+            budget = Budget(epsilon=epsilon, delta=delta, relation=relation)
+            results = _without_model(method, settings, budget, runs, canaries, progress)
+        else:
+            results = _of_model(fitted, runs, canaries, progress)
+    for each in results:
+        print(each.in_words())
+    print(NOTE)
+    if report:
+        from sfumato.cli.synthesis import write_certificate
+
+        lines = [*(each.in_words() for each in results), NOTE]
+        write_certificate(fitted, report, str(model), model=model, measured=lines)
+    if any(each.violated for each in results):
+        raise SfumatoError("the promise does not hold: report this, and do not publish anything")
+
+
+def _without_model(
+    name: str, settings: list[str] | None, budget: Budget, runs: int, canaries: int, progress: Any
+) -> list[Any]:
+    from sfumato.cli.synthesis import pairs
+    from sfumato.synthesis import make_method
+
+    if name == "training":
+        return _training(budget, canaries)
+    method = make_method(name, {**_QUICK.get(name, {}), **pairs(settings, "--set")})
+    return _releases(method, _schema(name), budget, runs, progress)
+
+
+def _of_model(fitted: Any, runs: int, canaries: int, progress: Any) -> list[Any]:
+    promised = fitted.guarantee
+    budget = Budget(
+        epsilon=promised.epsilon,
+        delta=promised.delta,
+        relation=promised.relation,
+        max_rows_per_unit=promised.max_rows_per_unit,
+    )
+    if promised.trainings:
+        return _training(budget, canaries)
+    return _releases(fitted.method, fitted.schema, budget, runs, progress)
+
+
+def _releases(method: Any, schema: Any, budget: Budget, runs: int, progress: Any) -> list[Any]:
+    from sfumato.privacy.measured import measure_releases
+
+    told = lambda part: progress("attacking", part)  # noqa: E731
+    return [measure_releases(method, schema, budget, runs, progress=told)]
+
+
+def _training(budget: Budget, canaries: int) -> list[Any]:
+    from sfumato.privacy.dpsgd import Schedule
+    from sfumato.privacy.measured import measure_training
+
+    schedule = Schedule(rate=0.5, epochs=3, clip=1.0, learning_rate=1.0)
+    return list(measure_training(schedule, budget, canaries))
+
+
+# Few numbers, so that many runs can be made; and the fit after them is not what is measured.
+_QUICK: dict[str, dict[str, Any]] = {
+    "pairs": {"components": 2, "restarts": 1, "target": "sick"},
+    "merf": {"steps": 1, "target": "sick", "features": 20},
+    "hp": {"steps": 1, "target": "sick"},
+}
+
+
+def _schema(name: str) -> Any:
+    """Give a small schema: few numbers to draw noise for, and so many runs."""
+    from sfumato.schema import Schema
+
+    if name == "moments":
+        return Schema.from_toml('[images]\nheight = 4\nwidth = 4\nclasses = ["a", "b"]\n')
+    return Schema.from_toml(
+        '[columns.age]\nkind = "integer"\nlow = 0\nhigh = 9\n'
+        '[columns.town]\nkind = "categorical"\nvalues = ["a", "b", "c"]\n'
+        '[columns.sick]\nkind = "boolean"\n'
+    )
