@@ -188,6 +188,7 @@ def test_a_training_is_kept_as_it_was_recorded(tmp_path: Path) -> None:
 
 
 def test_trainings_and_releases_are_composed_jointly() -> None:
+    pytest.importorskip("dp_accounting")
     ledger = Ledger(":memory:")
     for each in (spend(0.01), training(0.3, 4e-7), spend(0.01), training(0.2, 1e-7)):
         ledger.record("a", BUDGET, each)
@@ -201,6 +202,7 @@ def test_trainings_and_releases_are_composed_jointly() -> None:
 
 
 def test_a_limit_counts_trainings() -> None:
+    pytest.importorskip("dp_accounting")
     ledger = Ledger(":memory:")
     ledger.limit("a", BUDGET)
     ledger.record("a", BUDGET, training(0.6, 5e-7))

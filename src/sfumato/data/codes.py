@@ -467,6 +467,10 @@ class DatetimeCode(ColumnCode):
             return seconds.cast(pa.date32())
         if self.column.zone is None:
             return seconds
+        ahead = parsing.fixed_offset(self.column.zone)
+        if ahead is not None:
+            instants = pc.subtract(seconds.cast(pa.int64()), ahead)
+            return instants.cast(pa.timestamp("s", self.column.zone))
         # Where clocks are put back or forward, an hour comes twice or not at all.
         return pc.assume_timezone(
             seconds, self.column.zone, ambiguous="earliest", nonexistent="earliest"

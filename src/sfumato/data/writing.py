@@ -24,6 +24,8 @@ from sfumato.errors import SfumatoError
 from sfumato.schema import Column, Datetime, Numeric, Schema
 from sfumato.storage import reserved
 
+_WITH_OFFSET = "%Y-%m-%d %H:%M:%S%z"  # what Arrow writes; older ones know no fixed offsets
+
 
 def check_output(path: Path, schema: Schema) -> None:
     """Refuse an output that could not be written, before anything is spent.
@@ -91,8 +93,11 @@ def _as_written(values: pa.ChunkedArray, column: Column | None) -> pa.ChunkedArr
     """Write moments by their format, and numbers with their decimal mark."""
     if isinstance(column, Numeric) and column.decimal != ".":
         return pc.replace_substring(values.cast(pa.string()), ".", column.decimal)
-    if isinstance(column, Datetime) and column.format is not None:
-        return pa.chunked_array([[moment_text(v, column.format) for v in values.to_pylist()]])
+    if isinstance(column, Datetime):
+        zoned = pa.types.is_timestamp(values.type) and values.type.tz is not None
+        form = column.format or (_WITH_OFFSET if zoned else None)
+        if form:
+            return pa.chunked_array([[moment_text(v, form) for v in values.to_pylist()]])
     return values
 
 
