@@ -106,6 +106,23 @@ def test_no_output_overwrites_an_input_or_another_output(
     assert not own_ledger.exists()
 
 
+def test_the_ledger_is_no_output(
+    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, *SYNTH, *QUICK)[0] == 0
+    before = own_ledger.read_bytes()
+    for option in ("--model", "--report"):
+        code, _, err = run(capsys, *SYNTH, "--force", option, str(own_ledger))
+        assert (code, "would overwrite an input" in err) == (2, True)
+    assert own_ledger.read_bytes() == before
+
+
+@pytest.mark.parametrize("encoding", ["iso-2022-jp", "hz", "utf-7", "base64", "unicode_escape"])
+def test_encodings_in_which_rows_change_the_next_are_refused(encoding: str) -> None:
+    with pytest.raises(sf.SfumatoError, match="row by row"):
+        sf.read_schema({"columns": {"a": {"kind": "boolean"}}, "csv": {"encoding": encoding}})
+
+
 def test_existing_outputs_need_force(
     folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

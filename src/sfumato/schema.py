@@ -30,6 +30,7 @@ Bins = Annotated[int, Field(ge=1, le=100_000, description="how many equal cells 
 
 # Beyond this, neighbouring whole numbers are the same double.
 _LARGEST_WHOLE = 2**53
+_SHIFTING = ("iso2022", "hz", "utf-7", "unicode", "raw-unicode", "idna", "punycode", "mbcs", "oem")
 _OFFSET = re.compile(r"[+-](\d{2}):(\d{2})")
 _SINCE = re.compile(r"(days|seconds|milliseconds) since \d{4}-\d{2}-\d{2}")
 
@@ -184,9 +185,12 @@ class CsvFormat(_Declared):
     @model_validator(mode="after")
     def _encoding_exists(self) -> CsvFormat:
         try:
-            codecs.lookup(self.encoding)
+            found = codecs.lookup(self.encoding)
         except LookupError:
             raise ValueError(f"there is no encoding {self.encoding!r}: try 'latin-1'") from None
+        # A shift in one row would change how the next ones are read; and some are no encodings.
+        if found.name.startswith(_SHIFTING) or not getattr(found, "_is_text_encoding", True):
+            raise ValueError(f"{self.encoding!r} cannot be read row by row: convert it to UTF-8")
         return self
 
 

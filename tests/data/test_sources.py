@@ -85,6 +85,13 @@ def test_rows_that_name_no_unit_are_left_out_and_names_are_trimmed(units: list[o
     assert codes_of(table, schema, 1).ravel().tolist() == [1]
 
 
+def test_short_floats_cannot_name_units() -> None:
+    schema = Schema(columns={"who": Identifier(unit=True), "what": Categorical(values=("a", "b"))})
+    who = pa.array([2.0**24, 2.0**24 + 2], pa.float32())
+    with pytest.raises(SfumatoError, match="too large to be told apart"):
+        codes_of(pa.table({"who": who, "what": ["a", "b"]}), schema, 1)
+
+
 def test_a_quote_that_swallows_rows_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(
         'age,pay,town,sick\n1,2,"Ulm,true\n1,2,Ulm,true\n1,2,"Ulm",true\n'

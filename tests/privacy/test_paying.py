@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.data.rows import GivenRows
+from sfumato.data.rows import EncodedTable, GivenRows
+from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.methods.pairs.method import Pairs
 from sfumato.privacy.budget import Budget
@@ -101,6 +102,35 @@ def test_other_rows_are_noticed_before_their_answers_are_mixed(
     assert len(ledger.entries()) == 2
 
 
+def test_other_rows_are_noticed_each_time(tmp_path: Path, sampler: Sampler) -> None:
+    ledger = Ledger(":memory:")
+    asked([0, 1], tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+    other = asked([0, 2], tmp_path, ledger, sampler)
+    for _ in range(2):
+        with pytest.raises(SfumatoError, match="--use-saved"):
+            other.release("counts", count_statistic(), 1.0)
+
+
+def test_two_folders_are_two_runs(tmp_path: Path, sampler: Sampler) -> None:
+    ledger = Ledger(":memory:")
+    first = asked([0, 1], tmp_path / "one", ledger, sampler)
+    first.release("part", count_statistic(), 0.1)
+    second = asked([0, 1], tmp_path / "two", ledger, sampler, pay_again=True)
+    second.release("part", count_statistic(), 0.1)
+    second.close()
+    assert len(ledger.reservations()) == 1
+
+
+def test_misfits_are_counted_once_and_first(sampler: Sampler) -> None:
+    wall = Curator(
+        EncodedTable(people(50), TableCodec(SCHEMA)), BUDGET, ledger=Ledger(":memory:"),
+        dataset="d", schema=SCHEMA, sampler=sampler, gate=Gate(0.5, share=0.5),
+    )  # fmt: skip
+    wall.release_misfits("misfits", count_statistic(2))
+    with pytest.raises(SfumatoError, match="before all other questions, and once"):
+        wall.release_misfits("misfits", count_statistic(2))
+
+
 def test_fingerprints_are_keyed_and_for_their_owner_alone(tmp_path: Path, sampler: Sampler) -> None:
     contents = []
     for name in ("one", "two"):
@@ -121,7 +151,7 @@ def test_saved_releases_alone_are_used_where_that_is_asked_for(
         )
 
 
-def test_a_noisy_gate_is_paid_for_and_part_of_the_promise() -> None:
+def test_a_noisy_gate_is_paid_for_and_part_of_the_promise(tmp_path: Path) -> None:
     schema = Schema(columns={"x": Numeric(low=0, high=1), "y": Boolean()})
     rng = np.random.default_rng(0)
     good = pa.table({"x": rng.random(4000), "y": rng.random(4000) < 0.5})
@@ -134,7 +164,11 @@ def test_a_noisy_gate_is_paid_for_and_part_of_the_promise() -> None:
     assert len(ledger.entries()) == len(model.guarantee.spends)
     bad = pa.table({"x": rng.random(4000) + 0.5, "y": rng.random(4000) < 0.5})
     with pytest.raises(SfumatoError, match=r"noisy counts, more than 20.0% .* in 'x'"):
-        QUICK.fit(bad, schema, Budget(epsilon=2), gate=Gate(0.2, share=0.05))
+        QUICK.fit(
+            bad, schema, Budget(epsilon=2), ledger=ledger, dataset="d", folder=tmp_path,
+            gate=Gate(0.2, share=0.05),
+        )  # fmt: skip
+    assert ledger.reservations() == []  # it was decided not to go on
     with pytest.raises(SfumatoError, match="do not fit the schema, and nothing was paid"):
         QUICK.fit(bad, schema, Budget(epsilon=2))
     QUICK.fit(bad, schema, Budget(epsilon=2), gate=Gate(None))
@@ -175,7 +209,8 @@ import sqlite3
 from pathlib import Path
 import numpy as np
 from sfumato import storage
-from sfumato.data.rows import GivenRows
+from sfumato.data.rows import EncodedTable, GivenRows
+from sfumato.data.table_codec import TableCodec
 from sfumato.privacy import fingerprints, ledger, release
 from sfumato.privacy.budget import Budget
 from support import SCHEMA, coded, count_statistic

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import SfumatoError
+from sfumato.privacy import zcdp
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.gaussian import epsilon_of
 from sfumato.privacy.sampled_gaussian import joint_epsilon, noise_multiplier_for
@@ -123,5 +124,14 @@ def test_the_joint_epsilon_agrees_with_a_simulation() -> None:
         assert found == pytest.approx(wanted, abs=0.02)
 
 
-def test_noise_far_from_a_gaussian_gives_no_joint_epsilon() -> None:
-    assert joint_epsilon(((1.5, 0.1, 6),), 0.1, 1e-10, 1e-6, ADD) == math.inf
+def test_releases_with_coarse_noise_are_accounted_for_by_zcdp() -> None:
+    alone = joint_epsilon(((1.5, 0.1, 6),), 0.0, 0.0, 5e-7, ADD)
+    found = joint_epsilon(((1.5, 0.1, 6),), 0.1, 1e-10, 1e-6, ADD)
+    assert found == pytest.approx(alone + zcdp.epsilon_of(0.1, 5e-7))
+
+
+def test_a_small_training_beside_large_releases_is_accounted_for_at_once() -> None:
+    # The grid of losses is as fine as the whole asks for, and not as its smallest part would.
+    found = joint_epsilon(((20.0, 0.005, 100),), 1.0, 0.0, 1e-6, ADD)
+    assert found == pytest.approx(epsilon_of(1.0, 0.0, 0.99e-6), rel=2e-3)
+    assert found >= epsilon_of(1.0, 0.0, 0.99e-6)

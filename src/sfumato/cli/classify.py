@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.cli.ledger import open_ledger
+from sfumato.cli.ledger import ledger_files, open_ledger
 from sfumato.cli.options import (
     STANDARD,
     Dataset,
@@ -83,7 +83,9 @@ def train(
     from sfumato.synthesis import releases_beside, with_settings
 
     refuse_overwriting(
-        {"--output": output, "--report": report}, [data, schema, ledger, releases], force
+        {"--output": output, "--report": report},
+        [data, schema, releases, *ledger_files(ledger)],
+        force,
     )
     public = load_schema(schema, delimiter, encoding)
     chosen: dict[str, Any] = {"seed": seed, **pairs(settings, "--set")}

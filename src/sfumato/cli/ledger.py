@@ -121,6 +121,12 @@ def limit(
     print(f"{dataset}: at most epsilon {epsilon:g} at delta {delta:g}, in {book.path}")
 
 
+def ledger_files(path: Path | None) -> list[Path]:
+    """Name the files of a ledger, which no output may overwrite."""
+    file = path or Ledger.default_path()
+    return [file, Path(f"{file}.id")]
+
+
 def open_ledger(path: Path | None) -> Ledger:
     """Open the named ledger, or the user's own."""
     return Ledger(path) if path else Ledger.default()

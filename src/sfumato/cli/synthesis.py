@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.cli.ledger import open_ledger
+from sfumato.cli.ledger import ledger_files, open_ledger
 from sfumato.cli.options import (
     STANDARD,
     Dataset,
@@ -85,7 +85,7 @@ def synth(
     file = None if output == STANDARD else output
     refuse_overwriting(
         {"--output": file, "--model": model, "--report": report},
-        [data, schema, ledger, releases], force,
+        [data, schema, releases, *ledger_files(ledger)], force,
     )  # fmt: skip
     if file is None and releases is None:
         raise SfumatoError("what is paid for must be kept: name a folder with --releases")
@@ -141,7 +141,9 @@ def fit(
     from sfumato.synthesis import releases_beside
 
     refuse_overwriting(
-        {"--output": output, "--report": report}, [data, schema, ledger, releases], force
+        {"--output": output, "--report": report},
+        [data, schema, releases, *ledger_files(ledger)],
+        force,
     )
     public = load_schema(schema, delimiter, encoding)
     chosen = method_of(public, method, target, settings, seed)
@@ -180,7 +182,7 @@ def sample(
     from sfumato.storage import refuse_overwriting
 
     file = None if output == STANDARD else output
-    refuse_overwriting({"--output": file}, [model], force)
+    refuse_overwriting({"--output": file}, [model, *ledger_files(None)], force)
     loaded = load(model)
     if not isinstance(loaded, Model):
         raise SfumatoError(f"{model} is a {loaded.method.name} model: it draws no rows")

@@ -144,7 +144,8 @@ def seconds(
     array = plain(array)
     kind = array.type
     if form is not None and " since " in form and not pa.types.is_temporal(kind):
-        return _since(array, form)
+        told = _since(array, form)
+        return told if form.startswith("days") else _on_clock(told, zone)  # clocks count in UTC
     if pa.types.is_string(kind):
         told, offsets = _moments(pc.utf8_trim_whitespace(array), form)
         zoned = np.isfinite(offsets)

@@ -216,9 +216,10 @@ def encoded_rows(
 def _ordinals(units: pa.Array, seen: Counter[str]) -> NDArray[np.int64]:
     """Tell which of its unit's rows each row is, from 1 on; 0 for rows that name no unit."""
     units = parsing.plain(units)
+    exact = {pa.float16(): 2.0**11, pa.float32(): 2.0**24}.get(units.type, parsing.EXACT_FLOATS)
     if (
         pa.types.is_floating(units.type)
-        and pc.any(pc.greater_equal(pc.abs(units.cast(pa.float64())), parsing.EXACT_FLOATS)).as_py()
+        and pc.any(pc.greater_equal(pc.abs(units.cast(pa.float64())), exact)).as_py()
     ):
         # A single null makes floating-point numbers of a frame's whole ones, and merges people.
         raise SfumatoError(

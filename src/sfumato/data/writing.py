@@ -118,6 +118,8 @@ def moment_text(moment: date | datetime | None, form: str) -> str | None:
         zone = getattr(moment, "tzinfo", None) or UTC
         return datetime(*moment.timetuple()[:6], tzinfo=zone).strftime(form)
     unit, _, day = form.split()
+    if isinstance(moment, datetime) and moment.tzinfo and unit != "days":
+        moment = moment.astimezone(UTC)  # as counts of seconds are
     told = datetime(*moment.timetuple()[:6]) - datetime.fromisoformat(day)
     scale = {"days": 86400.0, "seconds": 1.0, "milliseconds": 0.001}[unit]
     return f"{told.total_seconds() / scale:.15g}"

@@ -19,7 +19,7 @@ from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import not_negative
 from sfumato.methods.expectation import Expectation
-from sfumato.methods.misfit_gate import pass_noisy_gate
+from sfumato.methods.misfit_gate import MisfitError, pass_noisy_gate
 from sfumato.notebook import usual_progress
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend
@@ -152,8 +152,9 @@ class Method(ABC):
                 if gate.share and gate.most is not None:
                     pass_noisy_gate(curator, gate.most)
                 fitted = self.learn(curator, progress)
-        except BaseException:
-            if folder is None:  # nothing is kept that could be gone on with
+        except BaseException as stop:
+            # Nothing is kept that could be gone on with, or it was decided not to.
+            if folder is None or isinstance(stop, MisfitError):
                 curator.close()
             raise
         curator.close()

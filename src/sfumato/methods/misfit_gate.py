@@ -10,6 +10,10 @@ from sfumato.privacy.release import Curator
 from sfumato.statistics.counts import Axis, Counts
 
 
+class MisfitError(SfumatoError):
+    """Released figures say that the data do not fit the schema: the run ends here."""
+
+
 def pass_noisy_gate(curator: Curator, most: float) -> None:
     """Release how many values of each column do not fit, and stop where they are too many.
 
@@ -30,7 +34,7 @@ def pass_noisy_gate(curator: Curator, most: float) -> None:
         if table[1] > most * max(rows, 1.0)
     ]
     if over:
-        raise SfumatoError(
+        raise MisfitError(
             f"by noisy counts, more than {most:.1%} of the values do not fit the schema in "
             f"{', '.join(over)}: mend the schema, or accept a larger share (--misfit)"
         )

@@ -158,9 +158,15 @@ it would reach 5.22: nothing was spent
 
     @classmethod
     def default(cls) -> Ledger:
-        """Open the user's own ledger: SFUMATO_LEDGER, or a file in the user's data folder."""
+        """Open the user's own ledger."""
+        return cls(cls.default_path())
+
+    @staticmethod
+    def default_path() -> Path:
+        """Name the user's own ledger: SFUMATO_LEDGER, or a file in the user's data folder."""
         data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-        return cls(os.environ.get("SFUMATO_LEDGER") or Path(data) / "sfumato" / "ledger.sqlite")
+        named = os.environ.get("SFUMATO_LEDGER")
+        return Path(named) if named else Path(data) / "sfumato" / "ledger.sqlite"
 
     def record(
         self,
@@ -375,6 +381,8 @@ it would reach 5.22: nothing was spent
         """Refuse a spend that would pass the data set's limit.
 
         What others have reserved counts as spent; what was reserved for this very spend does not.
+        For releases alone, a limit is a filter: it holds whatever is asked in view of earlier
+        answers. With trainings it holds for what was decided on ahead.
         """
         found = self.limits().get(dataset)
         if found is None:
@@ -405,6 +413,7 @@ it would reach 5.22: nothing was spent
             raise SfumatoError(
                 f"'{dataset}' has a limit of epsilon {limit.epsilon:g} at delta {limit.delta:g}; "
                 f"with '{spend.name}' it would reach {reached:.3g}: nothing was spent"
+                + (" ('sfumato ledger show' tells what is reserved)" if rests else "")
             )
 
     def _insert(self, table: str, row: dict[str, Any]) -> None:

@@ -243,6 +243,8 @@ class Curator:
 
         The statistic sees, of each row and column, 1 for such a value and 0 for another.
         """
+        if self.releases or self.trainings:
+            raise SfumatoError(f"'{name}' comes before all other questions, and once")
         spend = plan_spend(name, statistic, self._whole_budget, self._gate.share)
         release = self._answer(statistic, spend, self._rows.misfit_flags())
         self._spent_at_gate = spend.rho
@@ -471,6 +473,11 @@ class Curator:
                 self.trainings.append(spend)
                 if start.step == schedule.steps:
                     return start
+                if self._use_saved:
+                    raise SfumatoError(
+                        f"the saved training '{name}' is not finished: leave --use-saved out to go "
+                        "on with it"
+                    )
                 examples = self._examples(learner)
                 return self._go_on(path, entry, newest, learner, examples, schedule, start)
             self._progress("working out the noise", None)
@@ -608,7 +615,10 @@ class Curator:
     @property
     def _run(self) -> str:
         """The digest of what makes a run the same as one that was interrupted, if it is kept."""
-        return digest_of(json.dumps(self._identity, sort_keys=True).encode()) if self.folder else ""
+        if self.folder is None:
+            return ""
+        place = {"folder": str(self.folder.resolve())}
+        return digest_of(json.dumps(self._identity | place, sort_keys=True).encode())
 
     def _tell_rows(self) -> None:
         """Notice rows that are not those that the folder's answers were made from.
@@ -618,9 +628,13 @@ class Curator:
         if self._fingerprints is not None or self.folder is None:
             return
         found = Fingerprints(self.folder / f".rows-{self._run[:16]}.json")
+        if found.known:
+            self._rows_are = self._known_rows(found)
         self._fingerprints = found
-        if not found.known:
-            return
+
+    def _known_rows(self, found: Fingerprints) -> str:
+        """Give the name of the rows, or refuse to go on with others than the answers' own."""
+        assert self.folder is not None
         self._progress("comparing rows with those of the saved releases", None)
         now = found.taken(self._rows.review)
         if now not in found.known:
@@ -631,4 +645,4 @@ class Curator:
                     "ones: --pay-again"
                 )
             now = found.known[-1] if self._use_saved else now
-        self._rows_are = "" if now == found.known[0] else now
+        return "" if now == found.known[0] else now

@@ -39,6 +39,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sfumato.errors import SfumatoError, in_open_unit, positive
+from sfumato.privacy import zcdp
 from sfumato.privacy.budget import Budget, Relation
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def joint_epsilon(
     """Give the epsilon, at this delta, of trainings and of releases that cost rho in all.
 
     The releases' noise lies t² = `squared` away from a rounded Gaussian; for that, a hundredth of
-    delta is kept back, and no epsilon is given where that is not enough.
+    delta is kept back. Where that is not enough, as with releases of older versions, zCDP accounts
+    for the releases with half of delta, and epsilons add.
     """
     try:
         from dp_accounting import dp_event, pld, privacy_accountant
@@ -79,7 +81,7 @@ def joint_epsilon(
     # The grid of privacy losses, against about their spread: fine, and yet quick.
     spreads = [rate * math.sqrt(steps) / noise for noise, rate, steps in trainings]
     spreads += [math.sqrt(2 * rho)] if rho else []
-    interval = 5e-4 * min(spreads)
+    interval = 5e-4 * math.hypot(*spreads)
     accountant = pld.PLDAccountant(neighbours[relation], min(1e-3, max(interval, 1e-6)))
     for noise, rate, steps in trainings:
         step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
@@ -91,7 +93,10 @@ def joint_epsilon(
     accountant.compose(dp_event.GaussianDpEvent(apart / math.sqrt(2 * rho)))
     epsilon = float(accountant.get_epsilon((1 - _CHARGE) * delta))
     charge = (1 + math.exp(min(epsilon, 700))) * math.sqrt(squared)
-    return epsilon if charge <= _CHARGE * delta else math.inf
+    if charge <= _CHARGE * delta:
+        return epsilon
+    alone = joint_epsilon(trainings, 0.0, 0.0, delta / 2, relation)
+    return alone + zcdp.epsilon_of(rho, delta / 2)
 
 
 def noise_multiplier_for(

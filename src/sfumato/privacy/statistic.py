@@ -30,6 +30,8 @@ from sfumato.data.batch import Batch
 from sfumato.privacy.budget import Budget, Relation
 
 ENTRY_BITS = 30
+EXACT_BITS = 24
+"""Entries of statistics whose lengths are checked in doubles: their squares are exact."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Relation
-from sfumato.privacy.statistic import ENTRY_BITS, Resolution, Statistic
+from sfumato.privacy.statistic import EXACT_BITS, Resolution, Statistic
 
 _ROWS_AT_ONCE = 2048
 
@@ -55,8 +55,8 @@ class Quantized(Statistic):
     bits: int = 20
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bits <= ENTRY_BITS:
-            raise SfumatoError(f"bits must be between 1 and {ENTRY_BITS}, got {self.bits}")
+        if not 1 <= self.bits <= EXACT_BITS:
+            raise SfumatoError(f"bits must be between 1 and {EXACT_BITS}, got {self.bits}")
 
     @property
     def dim(self) -> int:

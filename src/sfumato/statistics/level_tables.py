@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Relation
-from sfumato.privacy.statistic import ENTRY_BITS, Resolution, Statistic
+from sfumato.privacy.statistic import EXACT_BITS, Resolution, Statistic
 from sfumato.statistics.exact_map import digest
 
 _CENTRING = 200  # steps toward the middle; the error falls as 1 / steps
@@ -57,8 +57,8 @@ class LevelTable:
     @classmethod
     def of(cls, vectors: NDArray[np.floating[Any]], bits: int) -> LevelTable:
         """Centre vectors of norm at most 1 and round them to steps of 2^-bits."""
-        if not 1 <= bits <= ENTRY_BITS:
-            raise SfumatoError(f"bits must be between 1 and {ENTRY_BITS}, got {bits}")
+        if not 1 <= bits <= EXACT_BITS:
+            raise SfumatoError(f"bits must be between 1 and {EXACT_BITS}, got {bits}")
         alone = len(vectors) == 1  # nothing would be left of it
         centre = np.zeros(vectors.shape[1]) if alone else middle(vectors)
         scale = float(1 << bits)

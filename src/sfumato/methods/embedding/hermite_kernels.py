@@ -17,7 +17,7 @@ from sfumato.methods.embedding.base import with_nulls
 from sfumato.methods.embedding.spectrum import Spectrum
 from sfumato.methods.spaces import PointSpace
 from sfumato.privacy.answers import Release
-from sfumato.privacy.statistic import ENTRY_BITS, Statistic
+from sfumato.privacy.statistic import EXACT_BITS, Statistic
 from sfumato.statistics.algebra import PerClass
 from sfumato.statistics.counts import Axis
 from sfumato.statistics.hermite import Hermite
@@ -126,7 +126,7 @@ class Kernels:
     @cached_property
     def product_tables(self) -> list[LevelTable]:
         """The tables of the product kernel, one per column; entries are below 2^24 together."""
-        return self.factors.tables(self.together, ENTRY_BITS // self.degree)
+        return self.factors.tables(self.together, EXACT_BITS // self.degree)
 
     @property
     def sum_scale(self) -> float:
@@ -136,7 +136,7 @@ class Kernels:
     @property
     def product_scale(self) -> float:
         """The grid steps of 1 in the product kernel."""
-        return float(1 << ENTRY_BITS // self.degree * self.degree)
+        return float(1 << EXACT_BITS // self.degree * self.degree)
 
     @property
     def sum_statistic(self) -> Statistic:
