@@ -22,7 +22,8 @@ benchmark tables take categories and bounds (rounded outwards) from the public f
 
 Measured with the noise of the Gaussian curve: Adult, the papers' tables cervical and credit, and
 `moments` with add-remove neighbours on MNIST, FashionMNIST and USPS. All other figures are older, with the noise that
-zCDP asks for (11 to 18% more variance); memory and times of the new ones were taken beside other work.
+zCDP asks for (11 to 18% more variance). The new ones were run beside other work, all seeds in one process, so that their
+memory holds the classifiers of earlier seeds, too.
 """
 
 NOTES = {
