@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 from scipy.stats import norm
@@ -36,6 +36,7 @@ def test_the_charge_is_below_a_hundredth_of_delta(epsilon: float) -> None:
     assert Guarantee.of(budget, (many,)).epsilon <= epsilon
 
 
+@settings(max_examples=30)
 @given(epsilon=st.floats(1e-3, 60), delta=st.floats(1e-12, 0.1))
 def test_conversions_are_inverse_and_on_the_safe_side(epsilon: float, delta: float) -> None:
     rho = rho_for(epsilon, delta)

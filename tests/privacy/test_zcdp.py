@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import SfumatoError
@@ -15,6 +15,7 @@ def test_noise_for_known_budgets(epsilon: float, sigma: float) -> None:
     assert gaussian_scale(1, rho_for(epsilon, 1e-5)) == pytest.approx(sigma, rel=1e-3)
 
 
+@settings(max_examples=30)
 @given(epsilon=st.floats(1e-3, 100), delta=st.floats(1e-12, 0.1))
 def test_conversions_are_inverse_and_on_the_safe_side(epsilon: float, delta: float) -> None:
     rho = rho_for(epsilon, delta)
