@@ -53,9 +53,9 @@ def test_a_file_of_pandas_keeps_what_it_means(
     call = ("synth", "frame.csv", "-s", "frame.toml", "-e", "20", "-o", "out.csv", "-q")
     assert run(capsys, *call)[0] == 0
     made = pd.read_csv(folder / "out.csv")
-    assert made["insured"].mean() == pytest.approx(0.3, abs=0.03)
-    assert (made["code"] == 2).mean() == pytest.approx(0.3, abs=0.03)
-    assert made["pay"].isna().mean() == pytest.approx(0.2, abs=0.03)
+    assert made["insured"].mean() == pytest.approx(0.3, abs=0.05)
+    assert (made["code"] == 2).mean() == pytest.approx(0.3, abs=0.05)
+    assert made["pay"].isna().mean() == pytest.approx(0.2, abs=0.05)
     assert made["pay"].mean() == pytest.approx(1.1, abs=0.05)
     seen = pd.to_datetime(made["seen"])
     assert str(seen.dt.tz) == "UTC+01:00"
@@ -303,7 +303,7 @@ def test_categories_of_polars_are_read(kind: pl.DataType) -> None:
         np.mean([town == "Ulm" for town in made.model.sample(4000)["town"].to_pylist()])
         for made in (one, other)
     ]
-    assert shares[0] == pytest.approx(shares[1], abs=0.05)
+    assert shares[0] == pytest.approx(shares[1], abs=0.07)
 
 
 def test_notebooks_see_stages(
