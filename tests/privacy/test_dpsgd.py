@@ -124,6 +124,7 @@ def curator(
     budget: Budget = BUDGET,
     randomness: object = None,
     pay_again: bool = False,
+    use_saved: bool = False,
 ) -> Curator:
     return Curator(
         GivenRows(rows),  # type: ignore[arg-type]
@@ -133,6 +134,7 @@ def curator(
         schema=SCHEMA,
         folder=folder,
         pay_again=pay_again,
+        use_saved=use_saved,
         sampler=lambda size, sigma: np.zeros(size, np.int64),
         randomness=randomness or Seeded(),  # type: ignore[arg-type]
     )
@@ -367,6 +369,16 @@ def test_a_copy_that_is_finished_while_rows_are_read_ends_the_first(tmp_path: Pa
     with pytest.raises(SfumatoError, match="used this payment meanwhile"):
         curator(Slow(), ledger, tmp_path / "one").train("t", Adder(2), SCHEDULE)
     assert list((tmp_path / "one").glob("*.next")) == []
+
+
+def test_an_unfinished_training_is_no_saved_answer(tmp_path: Path) -> None:
+    ledger = Ledger(":memory:")
+    half_trained(tmp_path, ledger)
+    with pytest.raises(SfumatoError, match="is not finished"):
+        curator(ledger=ledger, folder=tmp_path, use_saved=True).train("t", Adder(2), SCHEDULE)
+    curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
+    again = curator(ledger=ledger, folder=tmp_path, use_saved=True)
+    assert again.train("t", Adder(2), SCHEDULE).step == SCHEDULE.steps
 
 
 def test_a_state_that_the_ledger_does_not_know_is_left_to_nobody(

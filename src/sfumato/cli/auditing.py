@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -94,7 +95,7 @@ def _of_model(fitted: Any, runs: int, canaries: int, progress: Any) -> list[Any]
 def _releases(method: Any, schema: Any, budget: Budget, runs: int, progress: Any) -> list[Any]:
     from sfumato.privacy.measured import measure_releases
 
-    told = lambda part: progress("attacking", part)  # noqa: E731
+    told = partial(progress, "attacking")
     return [measure_releases(method, schema, budget, runs, progress=told)]
 
 
