@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,4 +39,13 @@ def digest_of_file(path: Path) -> str:
     with path.open("rb") as file:
         while piece := file.read(1 << 20):
             found.update(piece)
+    return found.hexdigest()
+
+
+def digest_of_module(module: nn.Module) -> str:
+    """Give the SHA-256 of a network's state: names and bytes, in order."""
+    found = sha256()
+    for name, values in module.state_dict().items():
+        found.update(name.encode())
+        found.update(values.detach().cpu().numpy().tobytes())
     return found.hexdigest()
