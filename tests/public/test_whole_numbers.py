@@ -115,7 +115,7 @@ def test_whole_numbers_cost_no_accuracy(network: nn.Module) -> None:
 
 def test_pieces_leave_no_trace(monkeypatch: pytest.MonkeyPatch, network: nn.Module) -> None:
     whole = WholeNumberNetwork(network)(IMAGES)
-    monkeypatch.setattr("sfumato.public.whole_numbers._WINDOWS", 1)
+    monkeypatch.setattr("sfumato.public.whole_numbers._ROWS", 1)
     monkeypatch.setattr("sfumato.public.whole_numbers._NEAR", 1)
     assert same(whole, WholeNumberNetwork(network)(IMAGES))
 

@@ -39,8 +39,8 @@ BITS = 14
 REACH = 2.0**10
 
 _ROOM = 52 - BITS - round(math.log2(REACH))
-_WINDOWS, _NEAR = 1 << 20, 1 << 17
-"""Numbers in a piece of unfolded windows, or of maps: 8 and 1 MB, to stay near the processor."""
+_NEAR, _ROWS = 1 << 17, 256
+"""Numbers in a piece, that it stays near the processor, and the fewest rows of a product."""
 
 Step = Callable[..., Tensor]
 
@@ -202,8 +202,12 @@ def _dense(layer: Any, weights: NDArray[np.float64], bias: NDArray[np.float64]) 
     def step(values: Tensor) -> Tensor:
         windows = _windows(layer, values).permute(0, 2, 3, 4, 5, 1)
         count, height, width = windows.shape[:3]
-        pieces = torch.split(windows, max(1, _WINDOWS // windows.shape[1:].numel()))
-        rows = (piece.reshape(-1, whole.shape[1]) for piece in pieces)
+        at_once = max(_ROWS, _NEAR // whole.shape[1])
+        rows = (
+            lines.reshape(-1, whole.shape[1])
+            for images in torch.split(windows, max(1, at_once // (height * width)))
+            for lines in torch.split(images, max(1, at_once // width), dim=1)
+        )
         sums = torch.cat([_on_grid((row @ whole.T).add_(added)) for row in rows])
         return sums.reshape(count, height, width, len(whole)).permute(0, 3, 1, 2)
 
