@@ -49,6 +49,32 @@ def test_the_frechet_distance_agrees_with_a_matrix_root_by_scipy() -> None:
     assert frechet_distance(first, first) == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.parametrize("counts", [(20, 30), (20, 300), (300, 30), (300, 200)])
+def test_the_frechet_distance_is_right_with_fewer_pictures_than_features(
+    counts: tuple[int, int],
+) -> None:
+    rng = np.random.default_rng(1)
+    first, second = (rng.normal(size=(count, 40)) * np.geomspace(1, 0.01, 40) for count in counts)
+    second = second @ rng.normal(size=(40, 40)) / 4 + 1
+    a, b = np.cov(first.T), np.cov(second.T)
+    gap = first.mean(axis=0) - second.mean(axis=0)
+    # Twenty pictures span 19 directions: the roots of the other eigenvalues are roots of rounding.
+    shared = np.sqrt(np.sort(np.abs(np.linalg.eigvals(a @ b)))[::-1][: min(counts) - 1]).sum()
+    expected = gap @ gap + np.trace(a + b) - 2 * shared
+    assert frechet_distance(first, second) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_frechet_distance_heeds_neither_turns_nor_a_common_shift() -> None:
+    rng = np.random.default_rng(2)
+    first, second = rng.normal(size=(50, 8)), 2 * rng.normal(size=(5, 8)) + 1
+    turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    moved = frechet_distance(first @ turn + 3, second @ turn + 3)
+    assert moved == pytest.approx(frechet_distance(first, second))
+    assert moved == pytest.approx(frechet_distance(second, first))
+    gap = np.arange(8.0)
+    assert frechet_distance(first, first + gap) == pytest.approx(gap @ gap)
+
+
 def test_precision_and_recall_of_identical_and_of_disjoint_sets() -> None:
     rng = np.random.default_rng(0)
     points = rng.normal(size=(300, 3))

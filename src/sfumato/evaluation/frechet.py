@@ -39,20 +39,15 @@ def frechet_distance(first: Features, second: Features) -> float:
     """Give the squared 2-Wasserstein distance between Gaussians with the features' moments.
 
     |m1 - m2|² + tr(C1 + C2 - 2 (C1^½ C2 C1^½)^½) (Fréchet 1957; Heusel et al. 2017, with Inception
-    features, as FID). The middle root is taken of a symmetric matrix, so no complex part arises.
+    features, as FID). With C1 = AᵀA and C2 = BᵀB the last trace is the sum of the singular values
+    of ABᵀ: no root of a matrix is taken, so none loses half of the digits where C1 is singular.
     """
     if min(len(first), len(second)) < 2:
         return float("nan")
-    means = [features.mean(axis=0) for features in (first, second)]
-    covariances = [
-        np.atleast_2d(np.cov(features.astype(np.float64), rowvar=False))
-        for features in (first, second)
-    ]
-    root = _root(covariances[0])
-    cross = np.linalg.eigvalsh(root @ covariances[1] @ root)
-    traces = sum(float(np.trace(covariance)) for covariance in covariances)
-    apart = float(((means[0] - means[1]) ** 2).sum())
-    return max(0.0, apart + traces - 2 * float(np.sqrt(np.maximum(cross, 0.0)).sum()))
+    (mean1, factor1), (mean2, factor2) = _moments(first), _moments(second)
+    traces = float((factor1**2).sum() + (factor2**2).sum())
+    shared = float(np.linalg.svd(factor1 @ factor2.T, compute_uv=False).sum())
+    return max(0.0, float(((mean1 - mean2) ** 2).sum()) + traces - 2 * shared)
 
 
 def trained_extractor(
@@ -133,7 +128,11 @@ def unit_pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     return pixels
 
 
-def _root(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    values, vectors = np.linalg.eigh(matrix)
-    root: NDArray[np.float64] = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    return root
+def _moments(features: Features) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give the mean, and A of no more rows than columns such that AᵀA is the covariance."""
+    rows = features.astype(np.float64)
+    mean = rows.mean(axis=0)
+    factor = (rows - mean) / np.sqrt(len(rows) - 1)
+    if len(factor) > factor.shape[1]:
+        factor = np.linalg.qr(factor, mode="r")
+    return mean, factor
