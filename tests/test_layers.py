@@ -67,7 +67,8 @@ def test_the_core_is_imported_without_torch() -> None:
     neural = {
         "classify/attribution.py", "classify/learner.py", "classify/map_bank.py",
         "classify/network.py", "evaluation/cnn.py", "statistics/hermite_tensor.py",
-        "methods/embedding/networks.py", "methods/embedding/training.py", "privacy/dpsgd.py",
+        "methods/embedding/networks.py", "methods/embedding/perceptual.py",
+        "methods/embedding/training.py", "privacy/dpsgd.py",
         "privacy/canaries.py", "privacy/gradients.py", "public/architectures.py",
         "public/extractor.py", "public/inception.py", "public/whole_numbers.py",
     }  # fmt: skip

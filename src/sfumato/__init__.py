@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sfumato.loading import load
     from sfumato.methods.base import Method, Model, Plan
     from sfumato.methods.embedding.hp import Hp
+    from sfumato.methods.embedding.mepf import Mepf
     from sfumato.methods.embedding.merf import Merf
     from sfumato.methods.moments.method import Moments
     from sfumato.methods.pairs.method import Pairs
@@ -40,6 +41,7 @@ _HOMES = {
     "sfumato.loading": ["load"],
     "sfumato.methods.base": ["Method", "Model", "Plan"],
     "sfumato.methods.embedding.hp": ["Hp"],
+    "sfumato.methods.embedding.mepf": ["Mepf"],
     "sfumato.methods.embedding.merf": ["Merf"],
     "sfumato.methods.moments.method": ["Moments"],
     "sfumato.methods.pairs.method": ["Pairs"],
@@ -66,6 +68,7 @@ __all__ = [
     "Images",
     "Ledger",
     "LocallyLinear",
+    "Mepf",
     "Merf",
     "Method",
     "Model",

@@ -9,6 +9,7 @@ from sfumato.methods.base import Method
 
 SYNTHESIZERS = {
     "hp": "sfumato.methods.embedding.hp.Hp",
+    "mepf": "sfumato.methods.embedding.mepf.Mepf",
     "merf": "sfumato.methods.embedding.merf.Merf",
     "moments": "sfumato.methods.moments.method.Moments",
     "pairs": "sfumato.methods.pairs.method.Pairs",

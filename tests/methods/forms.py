@@ -14,6 +14,7 @@ from sfumato.data.rows import GivenRows
 from sfumato.data.table_codec import TableCodec
 from sfumato.methods.embedding.base import EmbeddingMethod
 from sfumato.methods.embedding.hp import Hp
+from sfumato.methods.embedding.mepf import Mepf
 from sfumato.methods.embedding.merf import Merf
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger
@@ -32,6 +33,7 @@ PLANE = Schema(
 PICTURES = Schema(images=Images(height=4, width=6, classes=("cat", "dog")))
 MERF: dict[str, Any] = {"features": 20, "steps": 3}
 HP: dict[str, Any] = {"steps": 3}
+MEPF: dict[str, Any] = {"network": "untrained", "grid": 2, "steps": 3}
 TOWN = Schema(columns={"town": SCHEMA.columns["town"]})
 FORMS: dict[str, tuple[EmbeddingMethod, Schema]] = {
     "merf, unlabelled": (Merf(**MERF), Schema(columns={k: PLANE.columns[k] for k in "xy"})),
@@ -51,6 +53,10 @@ FORMS: dict[str, tuple[EmbeddingMethod, Schema]] = {
     "hp, redrawn products of three": (Hp(target="sick", degree=3, draws=2, **HP), SCHEMA),
     "hp, images": (Hp(**HP), PICTURES),
     "hp, images without classes": (Hp(**HP), Schema(images=Images(height=4, width=6))),
+    "mepf, images": (Mepf(**MEPF), PICTURES),
+    "mepf, balanced, with squares": (Mepf(balanced=True, squares=0.5, **MEPF), PICTURES),
+    "mepf, stopping": (Mepf(stopping=True, **MEPF), PICTURES),
+    "mepf, images without classes": (Mepf(**MEPF), Schema(images=Images(height=4, width=6))),
 }
 
 

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sfumato.methods.embedding.networks import TableGenerator  # noqa: E402
-from sfumato.methods.embedding.training import Target, Training, match  # noqa: E402
+from sfumato.methods.embedding.networks import Generator, TableGenerator  # noqa: E402
+from sfumato.methods.embedding.training import Judge, Target, Training, match  # noqa: E402
 
 
 def _embed(points: torch.Tensor) -> torch.Tensor:
@@ -103,3 +103,43 @@ def test_one_class_is_its_own_mean_with_the_noise_of_the_release() -> None:
     target = Target.of(np.array([[30.0, 60.0]]), np.array([100.0]), 2.0, [(1, 1), (1, 1)])
     assert target.means.tolist() == [pytest.approx([0.3, 0.6])]
     assert target.noise == pytest.approx([2 * (2.0 / 100) ** 2])
+
+
+def _off(aim: float) -> Judge:
+    """Judge a generator by how far its mean is from an aim."""
+
+    def judge(generator: Generator) -> float:
+        return abs(float(generator(torch.randn(500, 8), torch.ones(500, 1)).mean()) - aim)
+
+    return judge
+
+
+def test_a_judge_keeps_the_generator_that_it_liked_best() -> None:
+    """The mean goes from 0.5 to 0.3 in training; one from the way is kept that is nearer 0.45."""
+    generator = _generator()
+    match(generator, _embed, _target((0.3, 0.25)), Training(steps=200), judge=_off(0.45))
+    assert _drawn(generator, 0, 1).mean() > 0.34
+    match(generator, _embed, _target((0.3, 0.25)), Training(steps=200), judge=_off(0.3))
+    assert _drawn(generator, 0, 1).mean() == pytest.approx(0.3, abs=0.02)
+
+
+def test_a_judged_run_goes_on_from_its_checkpoint_and_draws_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "state.safetensors"
+    target, training = _target((0.3, 0.25)), Training(steps=100)
+    whole, unjudged = _generator(), _generator()
+    losses = match(whole, _embed, target, training, judge=_off(0.45))
+    assert match(unjudged, _embed, target, training) == losses  # judging disturbs nothing
+
+    def interrupt(stage: str, fraction: float | None) -> None:
+        if fraction is not None and fraction > 0.7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        match(
+            _generator(), _embed, target, training,
+            judge=_off(0.45), checkpoint=path, progress=interrupt,
+        )  # fmt: skip
+    resumed = _generator()
+    assert match(resumed, _embed, target, training, judge=_off(0.45), checkpoint=path) == losses
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, resumed.state_dict()[name])

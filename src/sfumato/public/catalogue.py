@@ -69,12 +69,25 @@ _FILES = {
         "Apache-2.0 (TensorFlow)",
     ),
 }
+_OWN: dict[str, Extractor] = {}
 KNOWN = (*_FILES, "untrained", "untrained:SEED", "torchvision:NAME", "timm:NAME", "NAME=FILE")
-"""What `load_network` takes; a known file may also be given by its path alone."""
+"""What `load_network` takes, beside registered names; a known file may be given by its path."""
+
+
+def register_network(name: str, extractor: Extractor) -> None:
+    """Let a network of one's own be found by a name, as long as this process runs.
+
+    A name keeps its meaning: one that is known is refused.
+    """
+    if name in (*_FILES, *_OWN) or not name.isidentifier():
+        raise SfumatoError(f"a network cannot be registered as '{name}': take another plain name")
+    _OWN[name] = extractor
 
 
 def load_network(name: str) -> Extractor:
     """Find a public network by its name (see `KNOWN`), or say in one line what to do."""
+    if name in _OWN:
+        return _OWN[name]
     try:
         import_module("torch")
     except ImportError:
@@ -98,7 +111,8 @@ def _load(name: str) -> Extractor:
         if Path(name).name == published.file:
             return _of_file(known, Path(name))
     if name not in _FILES:
-        raise SfumatoError(f"no network is called '{name}'; known are {', '.join(KNOWN)}")
+        known = ", ".join((*KNOWN, *_OWN))
+        raise SfumatoError(f"no network is called '{name}'; known are {known}")
     file = _FILES[name].file
     found = [folder / file for folder in _folders() if (folder / file).exists()]
     if found:

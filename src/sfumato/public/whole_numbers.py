@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from copy import copy
 from itertools import product
 from typing import Any
 
@@ -63,7 +64,8 @@ class WholeNumberNetwork(fx.Interpreter):
     def __call__(self, images: Tensor) -> Any:
         """Evaluate the network; each image's values come from that image alone."""
         with torch.no_grad():
-            return self.run(_on_grid(images.double().clone()))
+            # A copy, since a run keeps its values in its interpreter: threads would share them.
+            return copy(self).run(_on_grid(images.double().clone()))
 
     def run_node(self, n: fx.Node) -> Any:
         """Take a node's own exact step."""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from sfumato.methods.embedding.networks import Generator
-    from sfumato.methods.embedding.training import Embedding, Target
+    from sfumato.methods.embedding.training import Embedding, Judge, Target
 
 COUNT_SHARE = 0.05
 
@@ -48,7 +48,6 @@ _TARGET = "Each class of a target is learned apart, from its own rows, and can b
 
 _TABLE_CODE, _IMAGE_CODE = 14, 5  # random numbers behind a row
 _SAMPLED_AT_ONCE = 2_000
-_BATCH = 500  # generated rows of each class in a step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +69,8 @@ class EmbeddingMethod(Method):
     free: ClassVar[frozenset[str]] = frozenset({"seed", "steps"})
     notes: ClassVar[tuple[str, ...]] = ()
     """What a plan cannot know, in words."""
+    batch: ClassVar[int] = 500
+    """Generated rows in a step."""
 
     target: str | None = None
     balanced: bool = False
@@ -97,7 +98,11 @@ class EmbeddingMethod(Method):
         ]
         advice = () if self.target else target_advice(schema, _TARGET, numbers=False)
         return Plan(
-            method=self.name, budget=budget, spends=(counts, *spends), notes=self.notes + advice
+            method=self.name,
+            budget=budget,
+            spends=(counts, *spends),
+            notes=self.notes + advice,
+            public=self.public_inputs(),
         )
 
     @abstractmethod
@@ -145,6 +150,12 @@ class EmbeddingMethod(Method):
     ) -> list[tuple[Embedding, Target]]:
         """Release embeddings; the generator is trained to meet one after the other."""
 
+    def judge(
+        self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
+    ) -> Judge | None:
+        """Release what tells when to stop; nothing, where the size of the noise does."""
+        return None
+
     def learn(self, curator: Curator, progress: Progress = silent) -> EmbeddingModel:
         """Release the counts and the embeddings, and train a generator to meet them."""
         space = space_of(curator.codec, self.target)
@@ -154,12 +165,14 @@ class EmbeddingMethod(Method):
         released = curator.release("class counts", self._counts(space), COUNT_SHARE)
         counts = self._class_counts(released, space.classes)
         targets = self.targets(curator, space, counts)
+        judge = self.judge(curator, space, counts)
         for number, (embedding, target) in enumerate(targets):
             match(
                 generator,
                 embedding,
                 target,
-                Training(steps=-(-self.steps // len(targets)), batch=_BATCH),
+                Training(steps=-(-self.steps // len(targets)), batch=self.batch),
+                judge=judge,
                 seed=self.seed + number,
                 checkpoint=self._checkpoint(curator, number),
                 progress=progress,
@@ -169,6 +182,7 @@ class EmbeddingMethod(Method):
             schema=curator.schema,
             guarantee=curator.guarantee,
             releases=tuple(curator.releases),
+            public=self.public_inputs(),
             counts=counts,
             weights={k: v.numpy() for k, v in generator.state_dict().items()},
         )

@@ -35,8 +35,11 @@ from sfumato.storage import write_whole
 
 Embedding: TypeAlias = Callable[[Tensor], Tensor]
 """Gives the mean embedding of each class, of points (classes, n, size), differentiably."""
+Judge: TypeAlias = Callable[[Generator], float]
+"""Says how far a generator's samples are from a second release; less is better."""
 
 _PAUSE = 20  # steps between two looks at the progress
+_JUDGED = 20  # how often a generator is judged, where it is
 _FEWEST = 8  # samples of each class in a step
 # Where a class rests, as a part of the noise: a generator with the freedom to learn the truth
 # takes up some noise with it, so its loss ends below.
@@ -108,6 +111,7 @@ def match(
     target: Target,
     training: Training,
     *,
+    judge: Judge | None = None,
     seed: int = 0,
     checkpoint: Path | None = None,
     progress: Progress = silent,
@@ -115,12 +119,12 @@ def match(
     """Train a generator in place and give its loss at each step.
 
     With a `checkpoint` the state is kept in that file, and a run that was interrupted goes on
-    from there.
+    from there. With a `judge`, the generator that it liked best on the way is kept.
     """
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices):
         torch.manual_seed(seed)
-        matcher = _Matcher(generator, embed, target, training)
+        matcher = _Matcher(generator, embed, target, training, judge)
         if checkpoint and checkpoint.exists():
             matcher.load(checkpoint)
         while matcher.step < training.steps and not matcher.resting:
@@ -137,7 +141,12 @@ class _Matcher:
     """The state of one training run."""
 
     def __init__(
-        self, generator: Generator, embed: Embedding, target: Target, training: Training
+        self,
+        generator: Generator,
+        embed: Embedding,
+        target: Target,
+        training: Training,
+        judge: Judge | None,
     ) -> None:
         self.step = 0
         self.losses: list[float] = []
@@ -153,6 +162,9 @@ class _Matcher:
         self._smoothed = torch.zeros_like(self._noise)
         self._adam = torch.optim.Adam(generator.parameters(), lr=training.rate)
         self._average = {k: v.detach().clone() for k, v in generator.state_dict().items()}
+        self._judge = judge
+        self._best: dict[str, Tensor] = {}
+        self._best_score = torch.tensor(torch.inf)
 
     @property
     def resting(self) -> bool:
@@ -173,11 +185,29 @@ class _Matcher:
         for name, value in self._generator.state_dict().items():
             if value.dtype.is_floating_point:
                 self._average[name].lerp_(value, 1 - self._memory())
+        if self._judge and self.step % max(1, self._training.steps // _JUDGED) == 0:
+            self._be_judged()
 
     def finish(self) -> None:
-        """Give the generator its averaged weights."""
-        self._generator.load_state_dict(self._average)
+        """Give the generator its averaged weights, or those that were judged best."""
+        if self._judge:
+            self._be_judged()
+        self._generator.load_state_dict(self._best or self._average)
         self._generator.eval().to("cpu")
+
+    def _be_judged(self) -> None:
+        """Keep the averaged weights if they are the best so far. Draws nothing from the stream."""
+        assert self._judge
+        current = {k: v.clone() for k, v in self._generator.state_dict().items()}
+        self._generator.load_state_dict(self._average)
+        with torch.random.fork_rng([]), torch.no_grad():
+            torch.manual_seed(0)  # the same codes each time: only the weights differ
+            score = torch.tensor(self._judge(self._generator.eval()))
+        if score < self._best_score:
+            self._best_score = score
+            self._best = {k: v.clone() for k, v in self._average.items()}
+        self._generator.load_state_dict(current)
+        self._generator.train()
 
     def _class_losses(self) -> Tensor:
         """Estimate ||t_c - mu_c||² of each class, without bias."""
@@ -216,6 +246,8 @@ class _Matcher:
             state |= {f"adam/{index}/{k}": torch.as_tensor(v) for k, v in moments.items()}
         state["losses"] = torch.tensor(self.losses, dtype=torch.float64)
         state["smoothed"] = self._smoothed
+        state |= {f"best/{k}": v for k, v in self._best.items()}
+        state["best score"] = self._best_score
         state["random"] = torch.get_rng_state()
         write_whole(path, save({k: v.contiguous() for k, v in state.items()}))
 
@@ -238,4 +270,5 @@ class _Matcher:
         self.losses = state["losses"].tolist()
         self.step = len(self.losses)
         self._smoothed = state["smoothed"]
+        self._best, self._best_score = part("best"), state["best score"]
         torch.set_rng_state(state["random"].cpu())

@@ -1,0 +1,201 @@
+"""DP-MEPF: a generator of images that look, to a public network, as the private ones do on average.
+
+Harder et al. (2023). Released, for each class: the number of its images, and the sum of their
+perceptual embeddings (`perceptual.py`): the maps of a network that was trained on public images,
+and the maps' squares. With `stopping`, also the sum of a much smaller embedding, the averages of
+the last layer, with ten times the noise; it says which generator on the way was the best.
+
+Departures from the paper:
+
+- Private images go through the network in whole numbers, so that an image's features depend on that
+  image alone; and the squares cost what they cost (see `perceptual.py`).
+- Maps are averaged over a coarse grid, and each layer counts alike. The noise grows with the root
+  of the number of features; what a generator can follow does not.
+- The loss is the unbiased one of `training.py`, in which training rests at the size of the known
+  noise. The paper's moving average of the generator's features, driven by Adam, was tried: over the
+  hundreds of steps that a laptop can make, it lags behind and swings.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.data.image_codec import ImageCodec
+from sfumato.errors import SfumatoError, within
+from sfumato.methods.embedding.base import COUNT_SHARE, EmbeddingMethod
+from sfumato.methods.spaces import ImageSpace, PointSpace
+from sfumato.privacy.answers import Release
+from sfumato.privacy.budget import Budget
+from sfumato.privacy.release import Curator
+from sfumato.privacy.statistic import Statistic
+from sfumato.public.catalogue import load_network
+from sfumato.public.provenance import Provenance
+from sfumato.schema import Schema
+from sfumato.statistics.algebra import PerClass, Quantized
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from sfumato.methods.embedding.networks import Generator
+    from sfumato.methods.embedding.perceptual import PerceptualMap
+    from sfumato.methods.embedding.training import Embedding, Judge, Target
+    from sfumato.public.extractor import Extractor
+
+STOP_SHARE = (1 - COUNT_SHARE) / 101  # noise ten times that of the embedding
+
+_GRID_BITS = 22
+_CODE = 64  # random numbers behind a colour image
+_JUDGED_IMAGES = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mepf(EmbeddingMethod):
+    """Perceptual mean embeddings, for image sets.
+
+    Parameters
+    ----------
+    network
+        The public network, by its name: efficientnet-lite0, vgg19, alexnet, mobilenet, untrained,
+        torchvision:NAME, timm:NAME, NAME=FILE, or what `register_network` was told.
+    grid
+        Maps are averaged over so many cells each way.
+    squares
+        The part of the embedding's budget that goes to the squares of maps; 0 leaves them out.
+    stopping
+        Whether to pay for a second, small release that tells which generator on the way is best.
+        Otherwise training rests at the size of the known noise, which costs nothing.
+
+    `balanced` and `steps` are those of `EmbeddingMethod`.
+    """
+
+    name: ClassVar[str] = "mepf"
+    batch: ClassVar[int] = 100
+
+    network: str = "efficientnet-lite0"
+    grid: int = 4
+    squares: float = 0.0
+    stopping: bool = False
+    steps: int = 2000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(grid=(self.grid, 1, 1024), squares=(self.squares, 0, 0.99))
+
+    def public_inputs(self) -> tuple[Provenance, ...]:
+        """Name the network."""
+        return (_network(self.network).about,)
+
+    def codec(self, schema: Schema) -> ImageCodec:
+        """Give the code of the image set."""
+        if schema.images is None:
+            raise SfumatoError("mepf is for image sets; for tables use pairs")
+        return ImageCodec(schema.images)
+
+    def embeddings(
+        self, space: PointSpace, budget: Budget, rows: int | None = None
+    ) -> dict[str, tuple[Statistic, float]]:
+        """Give the embedding, and what tells when to stop."""
+        found = {"perceptual embedding": (self._summed(space, self._map(space)), self._share)}
+        if self.stopping:
+            found["last layer"] = (self._summed(space, self._last_layer(space)), STOP_SHARE)
+        return found
+
+    def targets(
+        self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
+    ) -> list[tuple[Embedding, Target]]:
+        """Release the embedding."""
+        mapped = self._map(space)
+        release = curator.release("perceptual embedding", self._summed(space, mapped), self._share)
+        return [(partial(_class_means, mapped), _target(release, mapped, counts, space.size))]
+
+    def judge(
+        self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
+    ) -> Judge | None:
+        """Release the averages of the last layer, if asked for."""
+        if not self.stopping:
+            return None
+        mapped = self._last_layer(space)
+        release = curator.release("last layer", self._summed(space, mapped), STOP_SHARE)
+        return partial(_distance, mapped, _target(release, mapped, counts, mapped.dim))
+
+    def network_for(self, space: PointSpace) -> Generator:
+        """Make the generator: residual for colour."""
+        from sfumato.methods.embedding.networks import ResidualGenerator
+
+        assert isinstance(space, ImageSpace)
+        if space.codec.shape[2] == 1:
+            return super().network_for(space)
+        return ResidualGenerator(_CODE, space.classes, space.codec.shape)
+
+    @property
+    def _share(self) -> float:
+        return 1 - COUNT_SHARE - (STOP_SHARE if self.stopping else 0)
+
+    def _map(self, space: PointSpace) -> PerceptualMap:
+        from sfumato.methods.embedding.perceptual import PerceptualMap
+
+        assert isinstance(space, ImageSpace)
+        return PerceptualMap(_network(self.network), space.codec.shape, self.grid, self.squares)
+
+    def _last_layer(self, space: PointSpace) -> PerceptualMap:
+        from sfumato.methods.embedding.perceptual import PerceptualMap
+
+        assert isinstance(space, ImageSpace)
+        return PerceptualMap(_network(self.network), space.codec.shape, grid=1, squares=0.5, last=1)
+
+    def _summed(self, space: PointSpace, mapped: PerceptualMap) -> Statistic:
+        whole = Quantized(mapped, bits=_GRID_BITS)
+        if space.classes == 1:
+            return whole
+        return PerClass(whole, space.class_column, space.classes)
+
+
+@cache
+def _network(name: str) -> Extractor:
+    """Read a network once."""
+    return load_network(name)
+
+
+def _target(
+    release: Release, mapped: PerceptualMap, counts: NDArray[np.float64], free: int
+) -> Target:
+    """Make mean embeddings of released sums; samples can move them in `free` directions."""
+    from sfumato.methods.embedding.training import Target
+
+    unit = 1 << _GRID_BITS
+    parts = 2 if mapped.squares else 1
+    return Target.of(
+        release.values.reshape(len(counts), -1) / unit,
+        counts,
+        release.sigma / unit,
+        [(mapped.dim // parts, free)] * parts,
+    )
+
+
+def _class_means(mapped: PerceptualMap, points: Tensor) -> Tensor:
+    """Give the mean embedding of the points (classes, n, size) of each class."""
+    classes, each, _ = points.shape
+    height, width, colours = mapped.shape
+    images = points.reshape(-1, height, width, colours).permute(0, 3, 1, 2)
+    return mapped.of_tensor(images).view(classes, each, -1).mean(1)
+
+
+def _distance(mapped: PerceptualMap, target: Target, generator: Generator) -> float:
+    """Give the squared distance of a generator's samples from the released averages."""
+    import torch
+
+    classes = len(target.means)
+    each = math.ceil(_JUDGED_IMAGES / classes)
+    found = []
+    for label in range(classes):
+        codes = torch.randn(each, generator.code)
+        onehot = torch.eye(classes)[label].expand(each, -1)
+        found.append(_class_means(mapped, generator(codes, onehot)[None])[0])
+    apart = torch.stack(found) - torch.from_numpy(target.means)
+    return float((torch.from_numpy(target.weights) * apart.square().sum(1)).sum())

@@ -1,0 +1,205 @@
+"""Perceptual embeddings: the maps of a public network, and their squares, as one unit vector.
+
+Let e(x) hold the maps of an image x, layer after layer, each averaged over a coarse grid and
+divided by its layer's usual length, and let e² hold their squares. The embedding is
+
+    phi(x) = [ sqrt(1 - s) e(x) / ||e(x)|| ; sqrt(s) e²(x) / ||e²(x)|| ]
+
+of norm 1, or shorter where all of e is zero: adding or removing an image moves a sum of phi by at
+most 1. Entries are non-negative after rectifiers, so that replacing an image costs sqrt(2); where a
+network has none, 2. Noise of one size on both parts is the same as two releases that share the
+budget's mu² as 1 - s to s. Harder et al. (2023) release both apart and count with 2; their code
+counts with 1 for the squares, whose replacement moves them by up to sqrt(2).
+
+Both norms are exact: the entries of e are whole multiples of 2^-16, no larger than 1, and those of
+e² too, so the squares of up to 2^21 entries sum to no more than 2^53 steps. Together with maps in
+whole numbers (`public/whole_numbers.py`) this makes phi(x) a function of x alone, bit by bit.
+
+The usual lengths are those of maps of random smooth images, drawn in whole numbers from a fixed
+public seed: nothing is learned from private images, and nothing is asked of the network's makers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from sfumato.data.batch import Batch
+from sfumato.errors import SfumatoError
+from sfumato.public.extractor import Extractor
+
+Floats = NDArray[np.float64]
+
+_STEPS = 2.0**16  # of the grid of entries, from 0 to 1
+_MOST_FEATURES = 1 << 21  # so that the norms are exact
+_DRAWN = 32  # random images, for the usual lengths
+
+
+@dataclass(frozen=True, eq=False)
+class PerceptualMap:
+    """The embedding above: of private images exactly, of generated ones with a gradient.
+
+    Parameters
+    ----------
+    extractor
+        The public network.
+    shape
+        Height, width and channels of the images.
+    grid
+        Maps are averaged over a grid of so many cells each way, or fewer where they are smaller.
+    squares
+        The part s of the budget that goes to squares, from 0 (none) to below 1.
+    last
+        How many of the network's last layers are taken; None takes all.
+    """
+
+    extractor: Extractor
+    shape: tuple[int, int, int]
+    grid: int
+    squares: float = 0.0
+    last: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.dim > _MOST_FEATURES:
+            raise SfumatoError(
+                f"{self.dim:,} features are too many for exact norms ({_MOST_FEATURES:,}): take a "
+                "smaller grid"
+            )
+
+    @cached_property
+    def _sizes(self) -> list[tuple[int, int, int]]:
+        """The channels, height and width of each averaged map."""
+        maps = self._taken(self.extractor.sizes(*self.shape))
+        return [(count, min(high, self.grid), min(wide, self.grid)) for count, high, wide in maps]
+
+    @property
+    def dim(self) -> int:
+        """The number of features."""
+        return sum(math.prod(size) for size in self._sizes) * (2 if self.squares else 1)
+
+    @property
+    def norm(self) -> float:
+        """One, or zero for an image of which the network sees nothing."""
+        return 1.0
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no entry is ever negative: squares never are."""
+        return self.extractor.nonnegative
+
+    @cached_property
+    def _usual(self) -> list[float]:
+        """The usual length of each averaged map, times the root of their number."""
+        drawn = self._averaged(_smooth_images(self.shape))
+        lengths = [np.sqrt(np.square(each).sum(axis=(1, 2, 3))).mean() for each in drawn]
+        return [math.sqrt(len(drawn)) * max(float(length), 1e-9) for length in lengths]
+
+    @cached_property
+    def _square_unit(self) -> float:
+        """By how much squares are multiplied, a power of two, so that they fill their range."""
+        entries = self._entries(_smooth_images(self.shape))
+        usual = float(np.sqrt(np.square(entries**2).sum(axis=1)).mean())
+        return 2.0 ** math.floor(-math.log2(max(usual, 2.0**-16)))
+
+    def __call__(self, batch: Batch) -> Floats:
+        """Embed the images of a batch, one row each."""
+        images = batch.pixels.astype(np.uint8).reshape(-1, *self.shape)
+        entries = _on_steps(self._entries(images))
+        if not self.squares:
+            return _unit(entries)
+        squared = _on_steps(np.square(entries / _STEPS) * self._square_unit)
+        first, second = math.sqrt(1 - self.squares), math.sqrt(self.squares)
+        return np.concatenate([first * _unit(entries), second * _unit(squared)], axis=1)
+
+    def of_tensor(self, images: Tensor) -> Tensor:
+        """Embed generated images (n, channels, height, width) in [0, 1]."""
+        maps = self._taken(self.extractor.maps(images))
+        parts = [
+            functional.adaptive_avg_pool2d(found, size[1:]).flatten(1) / usual
+            for found, size, usual in zip(maps, self._sizes, self._usual, strict=True)
+        ]
+        entries = torch.cat(parts, dim=1)
+        if not self.squares:
+            return functional.normalize(entries, dim=1)
+        first, second = math.sqrt(1 - self.squares), math.sqrt(self.squares)
+        return torch.cat(
+            [
+                first * functional.normalize(entries, dim=1),
+                second * functional.normalize(entries.square(), dim=1),
+            ],
+            dim=1,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Give the network and how its maps are put together."""
+        return {
+            "perceptual": self.extractor.about.digest,
+            "shape": list(self.shape),
+            "grid": self.grid,
+            "squares": self.squares,
+            "last": self.last,
+        }
+
+    def _taken(self, layers: list[Any]) -> list[Any]:
+        return layers if self.last is None else layers[-self.last :]
+
+    def _averaged(self, images: NDArray[np.uint8]) -> list[Floats]:
+        """Average maps over cells: exact sums of whole steps, each divided once."""
+        found = []
+        maps = self._taken(self.extractor.exact(images))
+        for each, (_, high, wide) in zip(maps, self._sizes, strict=True):
+            rows, columns = _cells(each.shape[2], high), _cells(each.shape[3], wide)
+            sums = rows @ each @ columns.T
+            found.append(sums / (rows.sum(axis=1)[:, None] * columns.sum(axis=1)))
+        return found
+
+    def _entries(self, images: NDArray[np.uint8]) -> Floats:
+        """Give all averaged maps side by side, each in units of its usual length."""
+        return np.concatenate(
+            [
+                each.reshape(len(each), -1) / usual
+                for each, usual in zip(self._averaged(images), self._usual, strict=True)
+            ],
+            axis=1,
+        )
+
+
+def _cells(size: int, count: int) -> Floats:
+    """Say which of `size` places each of `count` cells takes in, as adaptive pooling does."""
+    places = np.arange(size)
+    starts = [index * size // count for index in range(count)]
+    ends = [-(-(index + 1) * size // count) for index in range(count)]
+    return np.array(
+        [(places >= a) & (places < b) for a, b in zip(starts, ends, strict=True)], np.float64
+    )
+
+
+def _on_steps(entries: Floats) -> Floats:
+    """Give entries in whole steps."""
+    return np.rint(np.clip(entries, -1, 1) * _STEPS)
+
+
+def _unit(whole: Floats) -> Floats:
+    """Divide rows of whole numbers by their norms; rows of zeros stay zero."""
+    squared = np.einsum("ij,ij->i", whole, whole)
+    return np.asarray(whole / np.sqrt(np.maximum(squared, 1.0))[:, None])
+
+
+def _smooth_images(shape: tuple[int, int, int]) -> NDArray[np.uint8]:
+    """Draw images that are rough at every scale, in whole numbers from a fixed seed."""
+    height, width, channels = shape
+    rng = np.random.default_rng(0)
+    total = np.zeros((_DRAWN, *shape), np.int64)
+    scales = [1 << power for power in range(max(1, min(height, width).bit_length() - 1))]
+    for scale in scales:
+        coarse = rng.integers(0, 256, (_DRAWN, -(-height // scale), -(-width // scale), channels))
+        total += coarse.repeat(scale, axis=1).repeat(scale, axis=2)[:, :height, :width]
+    return (total // len(scales)).astype(np.uint8)

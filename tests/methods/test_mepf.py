@@ -1,0 +1,113 @@
+"""DP-MEPF: what is released, from which network, and what is learned from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sfumato.data.image_codec import ImageCodec
+from sfumato.errors import SfumatoError
+from sfumato.methods.embedding.mepf import Mepf
+from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.noise import Sampler
+from sfumato.schema import Images, Numeric, Schema
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from methods.forms import curator_of, no_noise  # noqa: E402
+from sfumato.loading import load  # noqa: E402
+from sfumato.public.catalogue import load_network, register_network  # noqa: E402
+from sfumato.public.extractor import Extractor  # noqa: E402
+from sfumato.public.provenance import Provenance, digest_of_module  # noqa: E402
+
+COLOUR = Schema(images=Images(height=8, width=8, channels=3, classes=("red", "blue")))
+
+
+def coloured(rows: int) -> tuple[np.ndarray, list[str]]:
+    """Red and blue pictures, bright above and dark below."""
+    rng = np.random.default_rng(0)
+    red = rng.random(rows) < 0.5
+    pixels = rng.integers(0, 40, (rows, 8, 8, 3))
+    pixels[:, :4] += 60
+    pixels[red, :, :, 0] += 120
+    pixels[~red, :, :, 2] += 120
+    return pixels.astype(np.uint8), np.where(red, "red", "blue").tolist()
+
+
+def own() -> Extractor:
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Conv2d(3, 12, 3, padding=1), nn.BatchNorm2d(12), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(12, 16, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(256, 10),
+    )  # fmt: skip
+    about = Provenance(
+        name="ours", source="made by a test", digest=digest_of_module(network), licence="none"
+    )
+    return Extractor(network, about, (0.5,), (0.25,))
+
+
+def test_colours_and_shading_of_each_class_are_learned(sampler: Sampler, tmp_path: Path) -> None:
+    if "ours" not in known():
+        register_network("ours", own())
+    method = Mepf(network="ours", steps=150)
+    rows = ImageCodec(COLOUR.images).encode(coloured(3000))  # type: ignore[arg-type]
+    model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=3), sampler))
+    model.save(tmp_path / "model.sfumato")
+    again = load(tmp_path / "model.sfumato")
+    assert again.public == model.public == (own().about,)
+    for name, strong, weak in (("red", 0, 2), ("blue", 2, 0)):
+        made = again.sample(200, given={"class": name}).x.astype(float)  # type: ignore[attr-defined]
+        assert made[..., strong].mean() - made[..., weak].mean() > 60
+        assert made[:, :4].mean() - made[:, 4:].mean() > 25
+
+
+def known() -> str:
+    with pytest.raises(SfumatoError) as found:
+        load_network("nothing")
+    return str(found.value)
+
+
+def test_the_plan_names_the_network_and_both_releases() -> None:
+    method = Mepf(network="untrained", stopping=True, squares=0.5)
+    plan = method.plan(COLOUR, Budget(epsilon=1, relation=Relation.REPLACE_ONE))
+    assert [spend.name for spend in plan.spends] == [
+        "class counts", "perceptual embedding", "last layer",
+    ]  # fmt: skip
+    (about,) = plan.public
+    assert about.name == "untrained"
+    assert about.digest in str(load_network("untrained").about)
+    _, embedding, last = plan.spends
+    assert last.sigma / last.sensitivity == pytest.approx(
+        10 * embedding.sigma / embedding.sensitivity
+    )
+    assert last.dim < embedding.dim / 20
+
+
+def test_the_release_is_the_sum_of_embeddings() -> None:
+    method = Mepf(network="untrained", grid=2, steps=1)
+    rows = ImageCodec(COLOUR.images).encode(coloured(20))  # type: ignore[arg-type]
+    model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=1), no_noise))
+    mapped = method._map(method.space(COLOUR))
+    released = model.releases[1].values.reshape(2, -1) / 2**22
+    for label in (0, 1):
+        expected = mapped(rows.where(rows.codes[:, 0] == label)).sum(axis=0)
+        assert np.abs(released[label] - expected).max() < 20 * 2**-22
+
+
+@pytest.mark.parametrize("settings", [{"grid": 0}, {"squares": 1.0}, {"steps": 0}])
+def test_settings_without_sense_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(SfumatoError, match=next(iter(settings))):
+        Mepf(**settings)  # type: ignore[arg-type]
+
+
+def test_tables_and_unknown_networks_are_refused() -> None:
+    with pytest.raises(SfumatoError, match="mepf is for image sets"):
+        Mepf().plan(Schema(columns={"x": Numeric(low=0, high=1)}), Budget(epsilon=1))
+    with pytest.raises(SfumatoError, match="no network is called 'oracle'"):
+        Mepf(network="oracle").plan(COLOUR, Budget(epsilon=1))
+    with pytest.raises(SfumatoError, match="cannot be registered as 'vgg19'"):
+        register_network("vgg19", own())
