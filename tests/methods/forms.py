@@ -55,6 +55,7 @@ FORMS: dict[str, tuple[EmbeddingMethod, Schema]] = {
     "hp, images without classes": (Hp(**HP), Schema(images=Images(height=4, width=6))),
     "mepf, images": (Mepf(**MEPF), PICTURES),
     "mepf, balanced, with squares": (Mepf(balanced=True, squares=0.5, **MEPF), PICTURES),
+    "mepf, as in the paper": (Mepf(centred=False, squares=0.5, **MEPF), PICTURES),
     "mepf, stopping": (Mepf(stopping=True, **MEPF), PICTURES),
     "mepf, images without classes": (Mepf(**MEPF), Schema(images=Images(height=4, width=6))),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -75,24 +76,29 @@ def test_the_plan_names_the_network_and_both_releases() -> None:
     method = Mepf(network="untrained", stopping=True, squares=0.5)
     plan = method.plan(COLOUR, Budget(epsilon=1, relation=Relation.REPLACE_ONE))
     assert [spend.name for spend in plan.spends] == [
-        "class counts", "perceptual embedding", "last layer",
+        "class counts", "centre", "perceptual embedding", "last layer",
     ]  # fmt: skip
     (about,) = plan.public
     assert about.name == "untrained"
     assert about.digest in str(load_network("untrained").about)
-    _, embedding, last = plan.spends
+    _, _, embedding, last = plan.spends
     assert last.sigma / last.sensitivity == pytest.approx(
         10 * embedding.sigma / embedding.sensitivity
     )
     assert last.dim < embedding.dim / 20
 
 
-def test_the_release_is_the_sum_of_embeddings() -> None:
-    method = Mepf(network="untrained", grid=2, steps=1)
+@pytest.mark.parametrize("centred", [False, True])
+def test_the_release_is_the_sum_of_embeddings(centred: bool) -> None:
+    method = Mepf(network="untrained", grid=2, steps=1, centred=centred)
     rows = ImageCodec(COLOUR.images).encode(coloured(20))  # type: ignore[arg-type]
-    model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=1), no_noise))
+    model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=1e4), no_noise))
     mapped = method._map(method.space(COLOUR))
-    released = model.releases[1].values.reshape(2, -1) / 2**22
+    if centred:
+        centre = model.releases[1].values / 2**22 / 20
+        assert np.abs(centre - mapped(rows).mean(axis=0)).max() < 2**-22
+        mapped = replace(mapped, centre=centre)
+    released = model.releases[-1].values.reshape(2, -1) / 2**22
     for label in (0, 1):
         expected = mapped(rows.where(rows.codes[:, 0] == label)).sum(axis=0)
         assert np.abs(released[label] - expected).max() < 20 * 2**-22

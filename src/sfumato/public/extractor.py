@@ -9,10 +9,10 @@ the last tap is evaluated.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ from torch.nn import functional
 from sfumato.errors import SfumatoError
 from sfumato.public.provenance import Provenance
 from sfumato.public.whole_numbers import WholeNumberNetwork, kind_of, layer_of, traced
+
+Maps: TypeAlias = list[NDArray[np.float64]]
+Found = TypeVar("Found")
 
 _AT_ONCE = 64
 _ACTIVATIONS = (nn.ReLU, nn.ReLU6, functional.relu, functional.relu6)
@@ -78,13 +81,17 @@ class Extractor:
 
     def exact(self, images: NDArray[np.uint8]) -> list[NDArray[np.float64]]:
         """Give the maps of images (n, height, width, channels), each from its image alone."""
+        parts = self.exact_pieces(images, list)
+        return [np.concatenate(maps) for maps in zip(*parts, strict=True)]
+
+    def exact_pieces(self, images: NDArray[np.uint8], use: Callable[[Maps], Found]) -> list[Found]:
+        """Give what is made of the exact maps of some images at a time, side by side."""
         self.sizes(*images.shape[1:])
         starts = range(0, max(len(images), 1), _AT_ONCE)
         pieces = [images[start : start + _AT_ONCE] for start in starts]
         # One thread to a piece: small convolutions gain little from two at once.
         with ThreadPoolExecutor(torch.get_num_threads(), initializer=_alone) as pool:
-            parts = list(pool.map(self._exact_maps, pieces))
-        return [np.concatenate(maps) for maps in zip(*parts, strict=True)]
+            return list(pool.map(lambda piece: use(self._exact_maps(piece)), pieces))
 
     def sizes(self, height: int, width: int, channels: int) -> list[tuple[int, int, int]]:
         """Give the (channels, height, width) of each map of such an image, or refuse the image."""

@@ -15,7 +15,7 @@ from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Relation
 from sfumato.privacy.statistic import EXACT_BITS, Resolution, Statistic
 
-_ROWS_AT_ONCE = 2048
+_AT_ONCE = 1 << 23  # features, which bounds the memory
 
 
 class FeatureMap(Protocol):
@@ -80,8 +80,9 @@ class Quantized(Statistic):
     def sum(self, batch: Batch) -> NDArray[np.int64]:
         # Every entry and every partial sum is an integer below 2^53: exact in doubles, and fast.
         total = np.zeros(self.dim)
-        for start in range(0, len(batch), _ROWS_AT_ONCE):  # bounds the memory
-            rows = self.rows(batch.where(slice(start, start + _ROWS_AT_ONCE)))
+        at_once = max(1, _AT_ONCE // max(1, self.dim))
+        for start in range(0, len(batch), at_once):
+            rows = self.rows(batch.where(slice(start, start + at_once)))
             total += np.ones(len(rows)) @ rows
         return total.astype(np.int64)
 

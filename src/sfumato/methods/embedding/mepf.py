@@ -1,14 +1,17 @@
 """DP-MEPF: a generator of images that look, to a public network, as the private ones do on average.
 
-Harder et al. (2023). Released, for each class: the number of its images, and the sum of their
-perceptual embeddings (`perceptual.py`): the maps of a network that was trained on public images,
-and the maps' squares. With `stopping`, also the sum of a much smaller embedding, the averages of
-the last layer, with ten times the noise; it says which generator on the way was the best.
+Harder et al. (2023). Released: the number of images of each class; the mean embedding of all, as a
+centre; and for each class the sum of its images' perceptual embeddings around it (`perceptual.py`):
+the maps of a network that was trained on public images, and the maps' squares. With `stopping`,
+also the sum of a much smaller embedding, the averages of the last layer, with ten times the noise;
+it says which generator on the way was the best.
 
 Departures from the paper:
 
 - Private images go through the network in whole numbers, so that an image's features depend on that
   image alone; and the squares cost what they cost (see `perceptual.py`).
+- Embeddings are taken around a centre that is released first, at a small part of the budget. With
+  ``centred=False`` they are the paper's.
 - Maps are averaged over a coarse grid, and each layer counts alike. The noise grows with the root
   of the number of features; what a generator can follow does not.
 - The loss is the unbiased one of `training.py`, in which training rests at the size of the known
@@ -19,7 +22,7 @@ Departures from the paper:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -47,7 +50,8 @@ if TYPE_CHECKING:
     from sfumato.methods.embedding.training import Embedding, Judge, Target
     from sfumato.public.extractor import Extractor
 
-STOP_SHARE = (1 - COUNT_SHARE) / 101  # noise ten times that of the embedding
+CENTRE_SHARE = 0.1
+STOP_RATIO = 0.01  # noise ten times that of the embedding
 
 _GRID_BITS = 22
 _CODE = 64  # random numbers behind a colour image
@@ -67,6 +71,9 @@ class Mepf(EmbeddingMethod):
         Maps are averaged over so many cells each way.
     squares
         The part of the embedding's budget that goes to the squares of maps; 0 leaves them out.
+    centred
+        Whether the mean embedding of all images is released first, and what is taken of each image
+        is where it lies from there.
     stopping
         Whether to pay for a second, small release that tells which generator on the way is best.
         Otherwise training rests at the size of the known noise, which costs nothing.
@@ -80,6 +87,7 @@ class Mepf(EmbeddingMethod):
     network: str = "efficientnet-lite0"
     grid: int = 4
     squares: float = 0.0
+    centred: bool = True
     stopping: bool = False
     steps: int = 2000
 
@@ -100,17 +108,30 @@ class Mepf(EmbeddingMethod):
     def embeddings(
         self, space: PointSpace, budget: Budget, rows: int | None = None
     ) -> dict[str, tuple[Statistic, float]]:
-        """Give the embedding, and what tells when to stop."""
-        found = {"perceptual embedding": (self._summed(space, self._map(space)), self._share)}
+        """Give the centre, the embedding around it, and what tells when to stop."""
+        found: dict[str, tuple[Statistic, float]] = {}
+        mapped = self._map(space)
+        if self.centred:
+            found["centre"] = (Quantized(mapped, bits=_GRID_BITS), CENTRE_SHARE)
+            mapped = replace(mapped, centre=np.zeros(mapped.dim))
+        found["perceptual embedding"] = (self._summed(space, mapped), self._share)
         if self.stopping:
-            found["last layer"] = (self._summed(space, self._last_layer(space)), STOP_SHARE)
+            last = self._summed(space, self._last_layer(space))
+            found["last layer"] = (last, self._share * STOP_RATIO)
         return found
 
     def targets(
         self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
     ) -> list[tuple[Embedding, Target]]:
-        """Release the embedding."""
+        """Release the centre, and the embedding around it."""
         mapped = self._map(space)
+        if self.centred:
+            centre = curator.release("centre", Quantized(mapped, bits=_GRID_BITS), CENTRE_SHARE)
+            laid = curator.layout(
+                "perceptual embedding",
+                lambda: {"centre": _in_ball(centre.values / (1 << _GRID_BITS) / counts.sum())},
+            )
+            mapped = replace(mapped, centre=laid["centre"])
         release = curator.release("perceptual embedding", self._summed(space, mapped), self._share)
         return [(partial(_class_means, mapped), _target(release, mapped, counts, space.size))]
 
@@ -121,7 +142,8 @@ class Mepf(EmbeddingMethod):
         if not self.stopping:
             return None
         mapped = self._last_layer(space)
-        release = curator.release("last layer", self._summed(space, mapped), STOP_SHARE)
+        share = self._share * STOP_RATIO
+        release = curator.release("last layer", self._summed(space, mapped), share)
         return partial(_distance, mapped, _target(release, mapped, counts, mapped.dim))
 
     def network_for(self, space: PointSpace) -> Generator:
@@ -135,7 +157,8 @@ class Mepf(EmbeddingMethod):
 
     @property
     def _share(self) -> float:
-        return 1 - COUNT_SHARE - (STOP_SHARE if self.stopping else 0)
+        left = 1 - COUNT_SHARE - (CENTRE_SHARE if self.centred else 0)
+        return left / (1 + STOP_RATIO) if self.stopping else left
 
     def _map(self, space: PointSpace) -> PerceptualMap:
         from sfumato.methods.embedding.perceptual import PerceptualMap
@@ -160,6 +183,11 @@ class Mepf(EmbeddingMethod):
 def _network(name: str) -> Extractor:
     """Read a network once."""
     return load_network(name)
+
+
+def _in_ball(centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shorten a noisy mean to norm 1, which the mean of vectors of norm 1 cannot pass."""
+    return np.asarray(centre / max(1.0, float(np.linalg.norm(centre))))
 
 
 def _target(
