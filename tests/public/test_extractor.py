@@ -174,3 +174,72 @@ def test_a_digest_tells_two_networks_apart() -> None:
     assert digest_of_module(first) != digest_of_module(second)
     second.load_state_dict(first.state_dict())
     assert digest_of_module(first) == digest_of_module(second)
+
+
+class _Mixing(nn.Module):
+    """Networks that would let images see each other, by `way`."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way = way
+        self.first, self.second = nn.Conv2d(1, 3, 3, padding=1), nn.Conv2d(3, 3, 3, padding=1)
+        self.pool, self.line = nn.AdaptiveAvgPool2d(1), nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.way == "cat":
+            return torch.relu(self.first(torch.cat([x, x])))
+        x = torch.relu(self.first(x))
+        if self.way == "flatten":
+            return torch.relu(self.second(x + self.line(torch.flatten(self.pool(x)))))
+        seen = self.pool(x)  # (n, 3, 1, 1), to which (n, 3) is added: (n, 3, n, 3)
+        return torch.relu(self.second(x + self.pool(seen + self.line(torch.flatten(seen, 1)))))
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ("cat", "would make several images of one"),
+        ("add", "add of tensors of different ranks would mix images"),
+        ("flatten", "flatten from axis 0 on would mix images|too small"),
+    ],
+)
+def test_a_network_that_mixes_images_is_refused_before_it_sees_any(way: str, words: str) -> None:
+    torch.manual_seed(0)
+    found = Extractor(_Mixing(way), ABOUT)
+    with pytest.raises(SfumatoError, match=words):
+        found.sizes(8, 8, 1)
+
+
+def test_hooks_and_weights_that_are_no_numbers_are_refused() -> None:
+    network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2))
+    network[2].register_forward_hook(lambda layer, given, found: found - found.mean(0))
+    with pytest.raises(TypeError, match="MaxPool2d has a hook"):
+        Extractor(network, ABOUT)
+    network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU())
+    with torch.no_grad():
+        network[0].weight[0, 0, 0, 0] = torch.nan
+    with pytest.raises(TypeError, match="not finite"):
+        Extractor(network, ABOUT)
+
+
+def test_a_layer_that_is_used_twice_is_the_same_in_both_evaluations() -> None:
+    torch.manual_seed(0)
+    conv, norm = nn.Conv2d(1, 1, 3, padding=1), nn.BatchNorm2d(1)
+    norm.running_mean.fill_(0.2)  # type: ignore[union-attr]
+    norm.running_var.fill_(0.1)  # type: ignore[union-attr]
+    found = Extractor(nn.Sequential(conv, norm, nn.ReLU(), conv, norm, nn.ReLU()), ABOUT)
+    drawn = np.random.default_rng(0).integers(0, 256, (4, 8, 8, 1)).astype(np.uint8)
+    plain = found.maps(torch.from_numpy(drawn).permute(0, 3, 1, 2) / 255)
+    for exact, each in zip(found.exact(drawn), plain, strict=True):
+        assert np.abs(exact - each.numpy()).max() < 1e-3
+
+
+def test_the_identity_tells_apart_what_the_weights_do_not() -> None:
+    def made(dilation: int = 1, rectifier: nn.Module | None = None, mean: float = 0.0) -> str:
+        torch.manual_seed(0)
+        conv = nn.Conv2d(1, 2, 3, padding=2, dilation=dilation)
+        return Extractor(nn.Sequential(conv, rectifier or nn.ReLU()), ABOUT, (mean,)).identity
+
+    found = [made(), made(dilation=2), made(rectifier=nn.ReLU6()), made(mean=0.5)]
+    assert len(set(found)) == 4
+    assert found[0] == made()

@@ -201,3 +201,18 @@ def test_the_bounds_are_reached() -> None:
     long = Batch(np.zeros((1, 3), np.int32), np.array([[9, 0, 0, 0]], np.float32))
     far = Batch(np.zeros((1, 3), np.int32), np.array([[-9, 0, 0, 0]], np.float32))
     assert _moved(statistic, long, far) >= 0.999999 * statistic.sensitivity(Relation.REPLACE_ONE)
+
+
+def test_a_map_that_gives_a_row_two_vectors_is_refused() -> None:
+    class Doubled:
+        dim, norm, nonnegative = 1, 1.0, True
+
+        def __call__(self, batch: Batch) -> np.ndarray:
+            return np.ones((2 * len(batch), 1))
+
+        def describe(self) -> dict[str, str]:
+            return {}
+
+    rows = Batch(np.zeros((3, 1), np.int32), np.zeros((3, 0), np.float32))
+    with pytest.raises(ValueError, match="one vector for each row"):
+        Quantized(Doubled()).sum(rows)

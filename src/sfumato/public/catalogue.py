@@ -79,7 +79,7 @@ def register_network(name: str, extractor: Extractor) -> None:
 
     A name keeps its meaning: one that is known is refused.
     """
-    if name in (*_FILES, *_OWN) or not name.isidentifier():
+    if name in (*KNOWN, *_PACKAGES, *_OWN) or not name.isidentifier():
         raise SfumatoError(f"a network cannot be registered as '{name}': take another plain name")
     _OWN[name] = extractor
 

@@ -8,10 +8,12 @@ the last tap is evaluated.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from hashlib import sha256
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,7 +30,9 @@ from sfumato.public.whole_numbers import WholeNumberNetwork, kind_of, layer_of, 
 Maps: TypeAlias = list[NDArray[np.float64]]
 Found = TypeVar("Found")
 
-_AT_ONCE = 64
+_AT_ONCE, _NUMBERS_AT_ONCE = 64, 1 << 24  # images of a piece, and numbers in their maps
+_FAR = 0.02  # how far whole numbers may lead from floating-point ones, of the largest activation
+_TRIED = 3  # images on which both evaluations are compared before any private one
 _ACTIVATIONS = (nn.ReLU, nn.ReLU6, functional.relu, functional.relu6)
 
 
@@ -49,6 +53,8 @@ class Extractor:
     about: Provenance
     nonnegative: bool
     """Whether every map comes out of a ReLU or ReLU6."""
+    identity: str
+    """A digest of all that determines the maps."""
 
     def __init__(
         self,
@@ -70,8 +76,9 @@ class Extractor:
         network = _cut(graph, taps)
         self._exact = WholeNumberNetwork(network)
         # Twice as fast: normalisations in the weights, and these as the processor reads them.
-        fused: Any = fuse(network)
+        fused: Any = fuse(network) if _each_once(network) else network
         self._network = fused.to(memory_format=torch.channels_last)
+        self.identity = _identity(network, mean, deviation)
         self._sizes: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
 
     def maps(self, images: Tensor) -> list[Tensor]:
@@ -86,12 +93,18 @@ class Extractor:
 
     def exact_pieces(self, images: NDArray[np.uint8], use: Callable[[Maps], Found]) -> list[Found]:
         """Give what is made of the exact maps of some images at a time, side by side."""
-        self.sizes(*images.shape[1:])
-        starts = range(0, max(len(images), 1), _AT_ONCE)
-        pieces = [images[start : start + _AT_ONCE] for start in starts]
-        # One thread to a piece: small convolutions gain little from two at once.
-        with ThreadPoolExecutor(torch.get_num_threads(), initializer=_alone) as pool:
-            return list(pool.map(lambda piece: use(self._exact_maps(piece)), pieces))
+        numbers = sum(math.prod(size) for size in self.sizes(*images.shape[1:]))
+        at_once = max(1, min(_AT_ONCE, _NUMBERS_AT_ONCE // numbers))
+        starts = range(0, max(len(images), 1), at_once)
+        pieces = [images[start : start + at_once] for start in starts]
+        threads = torch.get_num_threads()
+        try:  # one thread to a piece: small convolutions gain little from two at once
+            with ThreadPoolExecutor(
+                threads, initializer=torch.set_num_threads, initargs=(1,)
+            ) as pool:
+                return list(pool.map(lambda piece: use(self._exact_maps(piece)), pieces))
+        finally:
+            torch.set_num_threads(threads)
 
     def sizes(self, height: int, width: int, channels: int) -> list[tuple[int, int, int]]:
         """Give the (channels, height, width) of each map of such an image, or refuse the image."""
@@ -110,8 +123,29 @@ class Extractor:
                     f"images of {height}x{width} are too small for {self.about.name}: enlarge "
                     "them, or take a network with fewer strides"
                 ) from error
+            try:
+                self._try(shape)
+            except TypeError as error:
+                raise SfumatoError(f"{self.about.name} cannot be used: {error}") from error
             self._sizes[shape] = [(found.shape[1], *found.shape[2:]) for found in maps]
         return self._sizes[shape]
+
+    def _try(self, shape: tuple[int, int, int]) -> None:
+        """See on made-up images that both evaluations agree, and that each image stands alone."""
+        drawn = np.random.default_rng(0).integers(0, 256, (_TRIED, *shape)).astype(np.uint8)
+        exact = self._exact_maps(drawn)
+        alone = [self._exact_maps(drawn[place : place + 1]) for place in range(_TRIED)]
+        with torch.no_grad():
+            plain = self._maps(torch.from_numpy(drawn).permute(0, 3, 1, 2) / 255)
+        for layer, (found, float_found) in enumerate(zip(exact, plain, strict=True)):
+            if not np.array_equal(found, np.concatenate([maps[layer] for maps in alone])):
+                raise TypeError(f"layer {layer} of {self.about.name} mixes images")
+            apart = np.abs(found - float_found.numpy()).max(initial=0)
+            if not apart <= _FAR * max(np.abs(found).max(initial=0), 1):
+                raise TypeError(
+                    f"layer {layer} of {self.about.name} differs by {apart:.2g} in whole numbers: "
+                    "its weights or activations are out of range"
+                )
 
     def _maps(self, images: Tensor) -> list[Tensor]:
         values = images.float()
@@ -129,9 +163,20 @@ class Extractor:
         return images.expand(-1, self._channels, -1, -1)
 
 
-def _alone() -> None:
-    """Let the operations of this thread, and of no other, run on one core."""
-    torch.set_num_threads(1)
+def _each_once(graph: fx.GraphModule) -> bool:
+    """Say whether no layer is called twice: only then can normalisations be put into weights."""
+    called = [node.target for node in graph.graph.nodes if node.op == "call_module"]
+    return len(called) == len(set(called))
+
+
+def _identity(graph: fx.GraphModule, mean: Sequence[float], deviation: Sequence[float]) -> str:
+    """Give a digest of all that determines the maps: steps, layers, weights and preparation."""
+    found = sha256(repr((graph.code, list(mean), list(deviation))).encode())
+    found.update("\n".join(f"{name} {layer}" for name, layer in graph.named_modules()).encode())
+    for name, values in graph.state_dict().items():
+        found.update(repr((name, values.dtype, tuple(values.shape))).encode())
+        found.update(values.numpy().tobytes())
+    return found.hexdigest()
 
 
 def _tap(convolution: fx.Node) -> fx.Node:

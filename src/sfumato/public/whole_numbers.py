@@ -11,6 +11,8 @@ images by more than its sensitivity. So private images go through this evaluatio
   steps, which is below 2^53 for k < 2^29. Doubles hold such sums without rounding: in any order,
   split among any number of threads, with or without fused multiply-adds. The same holds for the
   sum of a pool's window, which is at most 2^24 · k steps of 2^-BITS.
+- No step mixes images: sums are of tensors of the same rank with images along the first axis of
+  both, nothing is joined or flattened along it, and each step must give one entry for each image.
 - Everything else (a bias, a normalisation, rounding, ReLU, the largest of a window, a quotient, the
   sum of two branches) is done number by number, one operation at a time, which IEEE 754 rounds in
   one way wherever a number stands. A zero may have either sign; no later value depends on it.
@@ -57,6 +59,7 @@ class WholeNumberNetwork(fx.Interpreter):
     def __init__(self, network: nn.Module) -> None:
         super().__init__(traced(network))
         self._steps: dict[fx.Node, Step] = {}
+        self._count = 0
         for node in self.graph.nodes:
             if node.op not in ("placeholder", "output") and node not in self._steps:
                 self._steps |= self._exact(node)
@@ -65,14 +68,19 @@ class WholeNumberNetwork(fx.Interpreter):
         """Evaluate the network; each image's values come from that image alone."""
         with torch.no_grad():
             # A copy, since a run keeps its values in its interpreter: threads would share them.
-            return copy(self).run(_on_grid(images.double().clone()))
+            single = copy(self)
+            single._count = len(images)
+            return single.run(_on_grid(images.double().clone()))
 
     def run_node(self, n: fx.Node) -> Any:
         """Take a node's own exact step."""
         if n not in self._steps:
             return super().run_node(n)
         arguments, options = self.fetch_args_kwargs_from_env(n)
-        return self._steps[n](*arguments, **options)
+        found = self._steps[n](*arguments, **options)
+        if found.ndim < 2 or len(found) != self._count:
+            raise TypeError(f"the step {n.name} does not give one value for each image")
+        return found
 
     def _exact(self, node: fx.Node) -> dict[fx.Node, Step]:
         """Give a node's step, and that of a normalisation that is folded into it."""
@@ -92,6 +100,12 @@ class WholeNumberNetwork(fx.Interpreter):
 
 def traced(network: nn.Module) -> fx.GraphModule:
     """Write a network, which is set to evaluation, as a graph of steps."""
+    for layer in network.modules():
+        if layer._forward_hooks or layer._forward_pre_hooks:
+            raise TypeError(f"{type(layer).__name__} has a hook, which would see private images")
+    for name, values in network.state_dict().items():
+        if not bool(torch.isfinite(values).all()):
+            raise TypeError(f"the weights {name} are not finite")
     try:
         return fx.symbolic_trace(nn.Sequential(network.eval()))  # a single layer is a step too
     except Exception as error:  # what a network's own code raises on a stand-in for a tensor
@@ -270,7 +284,25 @@ def _constant_pad(layer: Any) -> Step:
 
 def _itself(layer: Any) -> Step:
     """Take a step that only chooses among its numbers, or moves them."""
-    return lambda values: layer(values)
+    return lambda values: type(layer).forward(layer, values)  # and no hook
+
+
+def _flattening(layer: Any) -> Step:
+    return lambda values: _flattened(values, layer.start_dim, layer.end_dim)
+
+
+def _flattened(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Lay axes one after the other, but not those of images."""
+    if start_dim % input.ndim == 0:
+        raise TypeError("flatten from axis 0 on would mix images")
+    return input.flatten(start_dim, end_dim)
+
+
+def _joined(tensors: list[Tensor], dim: int = 0) -> Tensor:
+    """Put tensors side by side, but not as further images."""
+    if dim % tensors[0].ndim == 0:
+        raise TypeError("cat along axis 0 would make several images of one")
+    return torch.cat(tensors, dim)
 
 
 def _unchanged(_: Any) -> Step:
@@ -286,9 +318,11 @@ def _relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return input.clamp(0, 6)
 
 
-def _sum(first: Tensor, second: Tensor) -> Tensor:
+def _sum(input: Tensor, other: Tensor) -> Tensor:
     """Add two branches: exact, but for the reach."""
-    return (first + second).clamp_(-REACH, REACH)
+    if input.ndim != other.ndim or len(input) != len(other):
+        raise TypeError("add of tensors of different ranks would mix images")
+    return (input + other).clamp_(-REACH, REACH)
 
 
 _LAYERS: dict[type[nn.Module], Callable[[Any], Step]] = {
@@ -302,7 +336,7 @@ _LAYERS: dict[type[nn.Module], Callable[[Any], Step]] = {
     nn.AdaptiveAvgPool2d: _whole_average,
     nn.ZeroPad2d: _itself,
     nn.ConstantPad2d: _constant_pad,
-    nn.Flatten: _itself,
+    nn.Flatten: _flattening,
     nn.Identity: _unchanged,
     nn.Dropout: _unchanged,
     nn.Dropout2d: _unchanged,
@@ -312,8 +346,8 @@ _FUNCTIONS: dict[Any, Step] = {
     functional.relu: _relu,
     functional.relu6: _relu6,
     functional.max_pool2d: functional.max_pool2d,
-    torch.flatten: torch.flatten,
-    torch.cat: torch.cat,
+    torch.flatten: _flattened,
+    torch.cat: _joined,
 }
 _SAME: dict[Any, Any] = {
     operator.iadd: operator.add,

@@ -48,7 +48,8 @@ class Quantized(Statistic):
     a vector. The squared norm of the rounded vector is then exact: it is a sum of squares of
     integers, and in doubles such sums are exact up to 2^53, far above B² <= 2^48. A row that is
     longer than B is shortened and rounded again; NaN, infinite and overflowing rows become zero,
-    as do negative entries of a map that calls itself non-negative.
+    as do negative entries of a map that calls itself non-negative. A map that gives more or fewer
+    vectors than rows is refused.
     """
 
     feature_map: FeatureMap
@@ -89,10 +90,11 @@ class Quantized(Statistic):
     def rows(self, batch: Batch) -> NDArray[np.float64]:
         """Give each row's integer vector (as doubles that hold integers)."""
         limit = float(self.largest_entry)
+        given = self.feature_map(batch)
+        if given.shape != (len(batch), self.dim):
+            raise ValueError("a feature map must give one vector for each row")
         with np.errstate(over="ignore", invalid="ignore"):
-            grid: NDArray[np.float64] = np.multiply(
-                self.feature_map(batch), self.scale, dtype=np.float64
-            )
+            grid: NDArray[np.float64] = np.multiply(given, self.scale, dtype=np.float64)
             if self.feature_map.nonnegative:
                 np.maximum(grid, 0.0, out=grid)
             np.trunc(grid, out=grid)

@@ -69,6 +69,8 @@ class EmbeddingMethod(Method):
     free: ClassVar[frozenset[str]] = frozenset({"seed", "steps"})
     notes: ClassVar[tuple[str, ...]] = ()
     """What a plan cannot know, in words."""
+    shared: ClassVar[frozenset[str]] = frozenset()
+    """Embeddings of all rows together, and not of each class."""
     batch: ClassVar[int] = 500
     """Generated rows in a step."""
 
@@ -131,6 +133,8 @@ class EmbeddingMethod(Method):
         ]  # fmt: skip
         noises = []
         for name, (statistic, share) in self.embeddings(space, budget, rows).items():
+            if name in self.shared:
+                continue  # ten classes' rows against one class's: its noise is the least concern
             sigma = plan_spend(name, statistic, budget, share).sigma
             reach = statistic.sensitivity(Relation.ADD_REMOVE)
             noises.append(math.sqrt(statistic.dim / space.classes) * sigma / reach)

@@ -3,8 +3,8 @@
 Harder et al. (2023). Released: the number of images of each class; the mean embedding of all, as a
 centre; and for each class the sum of its images' perceptual embeddings around it (`perceptual.py`):
 the maps of a network that was trained on public images, and the maps' squares. With `stopping`,
-also the sum of a much smaller embedding, the averages of the last layer, with ten times the noise;
-it says which generator on the way was the best.
+also the sum of a much smaller embedding, the averages of the last layer, with ten times the noise
+for its sensitivity; it says which generator on the way was the best.
 
 Departures from the paper:
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from sfumato.public.extractor import Extractor
 
 CENTRE_SHARE = 0.1
-STOP_RATIO = 0.01  # noise ten times that of the embedding
+STOP_RATIO = 0.01  # ten times the noise per sensitivity
 
 _GRID_BITS = 22
 _CODE = 64  # random numbers behind a colour image
@@ -83,9 +83,10 @@ class Mepf(EmbeddingMethod):
 
     name: ClassVar[str] = "mepf"
     batch: ClassVar[int] = 100
+    shared: ClassVar[frozenset[str]] = frozenset({"centre"})
 
     network: str = "efficientnet-lite0"
-    grid: int = 4
+    grid: int = 7
     squares: float = 0.0
     centred: bool = True
     stopping: bool = False
@@ -161,16 +162,18 @@ class Mepf(EmbeddingMethod):
         return left / (1 + STOP_RATIO) if self.stopping else left
 
     def _map(self, space: PointSpace) -> PerceptualMap:
+        network = _network(self.network)  # or says that torch is missing
         from sfumato.methods.embedding.perceptual import PerceptualMap
 
         assert isinstance(space, ImageSpace)
-        return PerceptualMap(_network(self.network), space.codec.shape, self.grid, self.squares)
+        return PerceptualMap(network, space.codec.shape, self.grid, self.squares)
 
     def _last_layer(self, space: PointSpace) -> PerceptualMap:
+        network = _network(self.network)
         from sfumato.methods.embedding.perceptual import PerceptualMap
 
         assert isinstance(space, ImageSpace)
-        return PerceptualMap(_network(self.network), space.codec.shape, grid=1, squares=0.5, last=1)
+        return PerceptualMap(network, space.codec.shape, grid=1, squares=0.5, last=1)
 
     def _summed(self, space: PointSpace, mapped: PerceptualMap) -> Statistic:
         whole = Quantized(mapped, bits=_GRID_BITS)
@@ -220,10 +223,11 @@ def _distance(mapped: PerceptualMap, target: Target, generator: Generator) -> fl
 
     classes = len(target.means)
     each = math.ceil(_JUDGED_IMAGES / classes)
+    device = next(generator.parameters()).device
     found = []
     for label in range(classes):
-        codes = torch.randn(each, generator.code)
-        onehot = torch.eye(classes)[label].expand(each, -1)
-        found.append(_class_means(mapped, generator(codes, onehot)[None])[0])
+        codes = torch.randn(each, generator.code).to(device)
+        onehot = torch.eye(classes, device=device)[label].expand(each, -1)
+        found.append(_class_means(mapped, generator(codes, onehot)[None])[0].cpu())
     apart = torch.stack(found) - torch.from_numpy(target.means)
     return float((torch.from_numpy(target.weights) * apart.square().sum(1)).sum())

@@ -88,8 +88,10 @@ class PerceptualMap:
                 f"{self.dim:,} features are too many for exact norms ({_MOST_FEATURES:,}): take a "
                 "smaller grid"
             )
-        if self.centre is not None and not np.linalg.norm(self.centre) <= 1 + 1e-6:
-            raise ValueError("the centre is longer than 1")
+        if self.centre is not None and not (
+            self.centre.shape == (self.dim,) and np.linalg.norm(self.centre) <= 1 + 1e-6
+        ):
+            raise ValueError("the centre is not a vector of norm 1 at most")
 
     @cached_property
     def _sizes(self) -> list[tuple[int, int, int]]:
@@ -114,20 +116,21 @@ class PerceptualMap:
 
     @cached_property
     def _drawn(self) -> list[Floats]:
-        """The maps of random smooth images."""
-        return self.extractor.exact(_smooth_images(self.shape))
+        """The averaged maps of random smooth images."""
+        pieces = self.extractor.exact_pieces(_smooth_images(self.shape), self._averaged)
+        return [np.concatenate(maps) for maps in zip(*pieces, strict=True)]
 
     @cached_property
     def _usual(self) -> list[float]:
         """The usual length of each averaged map, times the root of their number."""
-        drawn = self._averaged(self._drawn)
-        lengths = [np.sqrt(np.square(each).sum(axis=(1, 2, 3))).mean() for each in drawn]
-        return [math.sqrt(len(drawn)) * max(float(length), 1e-9) for length in lengths]
+        lengths = [np.sqrt(np.square(each).sum(axis=(1, 2, 3))).mean() for each in self._drawn]
+        # In single precision, so that another machine's last bits do not show.
+        return [math.sqrt(len(lengths)) * max(float(np.float32(each)), 1e-9) for each in lengths]
 
     @cached_property
     def _square_unit(self) -> float:
         """By how much squares are multiplied, a power of two, so that they fill their range."""
-        entries = self._entries(self._drawn)
+        entries = self._side_by_side(self._drawn)
         usual = float(np.sqrt(np.square(entries**2).sum(axis=1)).mean())
         return 2.0 ** math.floor(-math.log2(max(usual, 2.0**-16)))
 
@@ -139,7 +142,7 @@ class PerceptualMap:
 
     def _embedded(self, maps: list[Floats]) -> Floats:
         """Embed images of which the maps are known."""
-        entries = _on_steps(self._entries(maps))
+        entries = _on_steps(self._side_by_side(self._averaged(maps)))
         found = math.sqrt(1 - self.squares) * _unit(entries)
         if self.squares:
             squared = _on_steps(np.square(entries / _STEPS) * self._square_unit)
@@ -167,7 +170,7 @@ class PerceptualMap:
     def describe(self) -> dict[str, Any]:
         """Give the network and how its maps are put together."""
         return {
-            "perceptual": self.extractor.about.digest,
+            "perceptual": self.extractor.identity,
             "shape": list(self.shape),
             "grid": self.grid,
             "squares": self.squares,
@@ -187,12 +190,12 @@ class PerceptualMap:
             found.append(sums / (rows.sum(axis=1)[:, None] * columns.sum(axis=1)))
         return found
 
-    def _entries(self, maps: list[Floats]) -> Floats:
+    def _side_by_side(self, averaged: list[Floats]) -> Floats:
         """Give all averaged maps side by side, each in units of its usual length."""
         return np.concatenate(
             [
                 each.reshape(len(each), -1) / usual
-                for each, usual in zip(self._averaged(maps), self._usual, strict=True)
+                for each, usual in zip(averaged, self._usual, strict=True)
             ],
             axis=1,
         )

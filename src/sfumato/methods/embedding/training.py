@@ -200,7 +200,7 @@ class _Matcher:
         assert self._judge
         current = {k: v.clone() for k, v in self._generator.state_dict().items()}
         self._generator.load_state_dict(self._average)
-        with torch.random.fork_rng([]), torch.no_grad():
+        with torch.random.fork_rng(), torch.no_grad():
             torch.manual_seed(0)  # the same codes each time: only the weights differ
             score = torch.tensor(self._judge(self._generator.eval()))
         if score < self._best_score:
