@@ -12,6 +12,7 @@ from sfumato.data.image_codec import ImageCodec
 from sfumato.errors import SfumatoError
 from sfumato.methods.embedding.mepf import Mepf
 from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler
 from sfumato.schema import Images, Numeric, Schema
 
@@ -108,6 +109,15 @@ def test_the_release_is_the_sum_of_embeddings(centred: bool) -> None:
 def test_settings_without_sense_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(SfumatoError, match=next(iter(settings))):
         Mepf(**settings)  # type: ignore[arg-type]
+
+
+def test_a_network_that_is_not_there_costs_nothing(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    with pytest.raises(SfumatoError, match="no weights of vgg19 here: put"):
+        Mepf(network="vgg19").fit(
+            coloured(20), COLOUR, Budget(epsilon=1), ledger=ledger, dataset="colours"
+        )
+    assert ledger.entries() == []
 
 
 def test_tables_and_unknown_networks_are_refused() -> None:

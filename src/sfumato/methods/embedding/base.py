@@ -163,7 +163,9 @@ class EmbeddingMethod(Method):
     def learn(self, curator: Curator, progress: Progress = silent) -> EmbeddingModel:
         """Release the counts and the embeddings, and train a generator to meet them."""
         space = space_of(curator.codec, self.target)
-        generator = self.generator(space)  # fails before anything is spent if torch is missing
+        # What fails, for want of torch or of a network, fails before anything is spent.
+        generator = self.generator(space)
+        self.embeddings(space, curator.budget)
         from sfumato.methods.embedding.training import Training, match
 
         released = curator.release("class counts", self._counts(space), COUNT_SHARE)
