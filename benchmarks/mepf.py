@@ -5,6 +5,7 @@ logistic regression and an MLP on generated images. CIFAR-10: a ResNet9, and FID
 
     python benchmarks/mepf.py mnist 1 0                     # set, epsilon, seed
     python benchmarks/mepf.py cifar10 10 0 network=vgg19    # with other settings
+    python benchmarks/mepf.py apart                         # what a centre does for the embeddings
 
 Each run adds a row to the result; a row that is there is not run again. The exact sums over private
 images depend on neither epsilon nor seed: they are kept in the user's cache with the time that they
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -36,8 +38,10 @@ from sfumato.data.rows import EncodedImages, Summable
 from sfumato.datasets import load
 from sfumato.evaluation.grids import sample_grid
 from sfumato.methods.embedding.mepf import Mepf
+from sfumato.methods.embedding.perceptual import PerceptualMap
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
+from sfumato.public.catalogue import load_network
 
 PICTURES = Path(__file__).parent.parent / "docs" / "images"
 CACHE = Path.home() / ".cache" / "sfumato" / "benchmarks"
@@ -128,8 +132,40 @@ def judged(name: str, drawn: Any, data: dict[str, Any], seed: int) -> dict[str, 
     }
 
 
+def apart() -> None:
+    """Measure how far classes are apart in embeddings of norm 1, with a centre and without."""
+    result = {}
+    for name in ("mnist", "fashion_mnist", "cifar10"):
+        data = images(name)
+        x = data["train_x"][:1000]
+        x = x[..., None] if x.ndim == 3 else x
+        y = torch.from_numpy(data["train_y"][:1000].astype(np.int64))
+        for network in ("efficientnet-lite0", "vgg19"):
+            mapped = PerceptualMap(load_network(network), x.shape[1:], grid=7)
+            parts = torch.from_numpy(x).permute(0, 3, 1, 2).float().div(255).split(50)
+            with torch.no_grad():
+                plain = torch.cat([mapped.of_tensor(part) for part in parts])
+            mean = plain.mean(0)
+            around = torch.nn.functional.normalize(plain - mean, dim=1)
+            result[f"{name} {network}"] = {
+                "length of the mean": float(mean.norm()),
+                "between classes": _between(plain, y),
+                "between classes, centred": _between(around, y),
+            }
+            print(name, network, result[f"{name} {network}"], flush=True)
+    write_result("mepf_apart", {"runs": result})
+
+
+def _between(vectors: torch.Tensor, labels: torch.Tensor) -> float:
+    """Give the root mean square distance of the classes' means from the mean of all."""
+    means = torch.stack([vectors[labels == label].mean(0) for label in range(10)])
+    return float((means - vectors.mean(0)).square().sum(1).mean().sqrt())
+
+
 def main() -> None:
     """Run what is asked for and add it to the result."""
+    if sys.argv[1:] == ["apart"]:
+        return apart()
     name, epsilon, seed, *rest = sys.argv[1:]
     settings = {
         key: json.loads(value) if value[:1].isdigit() or value in ("true", "false") else value

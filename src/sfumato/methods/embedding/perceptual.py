@@ -11,13 +11,14 @@ network has none, 2. Noise of one size on both parts is the same as two releases
 budget's mu² as 1 - s to s. Harder et al. (2023) release both apart and count with 2; their code
 counts with 1 for the squares, whose replacement moves them by up to sqrt(2).
 
-Most of phi is the same for all images of a set (0.8 to 0.98 of its length, in the networks that
+Most of phi is the same for all images of a set (0.7 to 0.95 of its length, in the networks that
 were tried): it says nothing, and costs noise. So with a public centre m, such as a released mean,
 
     psi(x) = (phi(x) - m) / ||phi(x) - m||
 
 is taken in its place. It has norm 1, or 0, and both signs: replacing an image costs 2. Classes lie
-two to three times as far apart in it, for sqrt(2) times the noise, or under add-remove for none.
+1.4 to 3 times as far apart in it (`benchmarks/mepf.py apart`), for sqrt(2) times the noise; under
+add-remove, for no more.
 
 All norms are exact, being roots of sums of whole numbers below 2^53. The entries of e, and those of
 e², are whole multiples of 2^-16 no larger than 1, and there are at most 2^21 of them. Those of
