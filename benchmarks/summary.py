@@ -389,7 +389,11 @@ def _perceptual_runs() -> str:
         "regression / an MLP, up to 5,000 iterations, on 20,000 generated images; CIFAR-10: of a ResNet9 of a\n"
         "quarter of the width / FID of 2,000 images. Beside them the paper's, after 100,000 to 200,000 steps on a\n"
         "GPU, where these runs made 2,000. Single seeds: first figures of a method whose settings are still to be\n"
-        "tried.\n\n" + table(columns, rows) + "\n" + " ".join(sheets) + "\n\n"
+        "tried; times are of a machine that ran tests beside them.\n\n"
+        + table(columns, rows)
+        + "\n"
+        + " ".join(sheets)
+        + "\n\n"
     )
 
 
