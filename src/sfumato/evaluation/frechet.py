@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,10 @@ from sklearn.neural_network import MLPClassifier
 
 from sfumato.errors import SfumatoError
 from sfumato.evaluation.threads import one_thread
-from sfumato.public.provenance import Provenance, digest_of_file
+from sfumato.public.provenance import Provenance
 
 Features = NDArray[np.floating[Any]]
 FEATURES = 64
-_BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -82,43 +80,14 @@ def trained_extractor(
     )
 
 
-def inception_extractor(weights: str | Path) -> Extractor:
-    """Give the pooled features of torchvision's Inception v3 with weights from a local file.
-
-    The file holds the state dict of `torchvision.models.inception_v3`. Published FIDs use another
-    port of these weights, so that small differences remain.
-    """
+def inception_extractor(weights: str | Path | None = None) -> Extractor:
+    """Give the features by which published FIDs are computed (see `public/inception.py`)."""
     try:
-        torch: Any = import_module("torch")
-        models: Any = import_module("torchvision.models")
+        from sfumato.public.inception import FidInception
     except ImportError:
-        raise SfumatoError("Inception features need torch and torchvision") from None
-    network = models.inception_v3(weights=None, init_weights=False, aux_logits=True)
-    try:
-        network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
-    except (OSError, RuntimeError) as error:
-        raise SfumatoError(f"{weights} does not hold weights of Inception v3: {error}") from None
-    network.fc = torch.nn.Identity()
-    network.eval()
-
-    def pooled(images: NDArray[np.uint8]) -> Features:
-        parts = []
-        for start in range(0, len(images), _BATCH):
-            batch = torch.from_numpy(images[start : start + _BATCH]).permute(0, 3, 1, 2).float()
-            batch = batch.expand(-1, 3, -1, -1) / 127.5 - 1
-            batch = torch.nn.functional.interpolate(batch, size=(299, 299), mode="bilinear")
-            with torch.no_grad():
-                parts.append(network(batch).numpy())
-        return np.concatenate(parts)
-
-    about = Provenance(
-        name="Inception v3 (torchvision)",
-        source=str(weights),
-        digest=digest_of_file(Path(weights)),
-        licence="of its weights, as their publisher states",
-        preparation="on images of 299 x 299 pixels from -1 to 1",
-    )
-    return Extractor(about.name, pooled, about)
+        raise SfumatoError("Inception needs torch: pip install 'sfumato[neural]'") from None
+    network = FidInception(weights)
+    return Extractor(network.about.name, network.features, network.about)
 
 
 def unit_pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
