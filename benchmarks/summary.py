@@ -20,7 +20,7 @@ Written by `benchmarks/summary.py` from the JSON files in `benchmarks/results`. 
 shared with other work, so read times as upper bounds. Defaults are the same everywhere. Schemas of the
 benchmark tables take categories and bounds (rounded outwards) from the public files.
 
-Measured with the noise of the Gaussian curve: Adult, the papers' tables cervical, credit and epileptic, and
+Measured with the noise of the Gaussian curve: `mepf`, Adult, the papers' tables cervical, credit and epileptic, and
 `moments` with add-remove neighbours on MNIST, FashionMNIST and USPS. All other figures are older, with the noise that
 zCDP asks for (11 to 18% more variance). The new ones were run beside other work, all seeds in one process, so that their
 memory holds the classifiers of earlier seeds, too.
