@@ -36,10 +36,10 @@ from sfumato.classify.attribution import integrated_gradients, smooth_gradients
 from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.classify.convolutional import Convolutional
 from sfumato.classify.locally_linear import LocallyLinear
-from sfumato.classify.network import total_loss
 from sfumato.classify.pictures import COLOURS, feature_bars, map_bank, write_figure
 from sfumato.datasets import load, patients, patients_schema
 from sfumato.loading import load as load_file
+from sfumato.methods.network_learner import total_loss
 from sfumato.privacy.budget import TrainingSpend
 from sfumato.privacy.dpsgd import first_state, noisy_steps
 from sfumato.privacy.gradients import clipped_gradients

@@ -20,12 +20,12 @@ from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.classify.convolutional import Convolutional
 from sfumato.classify.locally_linear import LocallyLinear, LocallyLinearModel
 from sfumato.classify.map_bank import MapLearner
-from sfumato.classify.network import total_loss
 from sfumato.classify.pictures import image_maps, map_bank, write_explanation, write_figure
 from sfumato.data.batch import Batch
 from sfumato.data.rows import encoded_rows
 from sfumato.errors import SfumatoError
 from sfumato.loading import load
+from sfumato.methods.network_learner import total_loss
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.gradients import clipped_sum_of, per_example_gradients

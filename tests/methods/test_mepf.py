@@ -94,7 +94,7 @@ def test_the_release_is_the_sum_of_embeddings(centred: bool) -> None:
     method = Mepf(network="untrained", grid=2, steps=1, centred=centred)
     rows = ImageCodec(COLOUR.images).encode(coloured(20))  # type: ignore[arg-type]
     model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=1e4), no_noise))
-    mapped = method._map(method.space(COLOUR))
+    mapped = method._map(method.space(COLOUR), load_network("untrained"))
     if centred:
         centre = model.releases[1].values / 2**22 / 20
         assert np.abs(centre - mapped(rows).mean(axis=0)).max() < 2**-22
@@ -127,3 +127,24 @@ def test_tables_and_unknown_networks_are_refused() -> None:
         Mepf(network="oracle").plan(COLOUR, Budget(epsilon=1))
     with pytest.raises(SfumatoError, match="cannot be registered as 'vgg19'"):
         register_network("vgg19", own())
+
+
+def test_an_extractor_may_be_trained_for_a_part_of_the_budget(sampler: Sampler) -> None:
+    """What is planned is what is spent, training and releases together."""
+    method = Mepf(network="trained", steps=2, stopping=True)
+    budget = Budget(epsilon=3)
+    rows = ImageCodec(COLOUR.images).encode(coloured(200))  # type: ignore[arg-type]
+    model = method.learn(curator_of(rows, COLOUR, budget, sampler))
+    planned = method.plan(COLOUR, budget).guarantee
+    (training,), (of_plan,) = model.guarantee.trainings, planned.trainings
+    assert (training.name, training.dim, training.steps) == ("extractor", of_plan.dim, 500)
+    assert training.noise_multiplier == pytest.approx(of_plan.noise_multiplier)
+    assert model.guarantee.spends == planned.spends
+    assert 0.98 * 3 < model.guarantee.epsilon <= 3
+    assert model.public == ()
+
+
+def test_an_extractor_is_trained_to_tell_classes_apart() -> None:
+    schema = Schema(images=Images(height=8, width=8, channels=3))
+    with pytest.raises(SfumatoError, match="there are none"):
+        Mepf(network="trained").plan(schema, Budget(epsilon=1))

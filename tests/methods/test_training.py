@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,21 +115,26 @@ def _off(aim: float) -> Judge:
     return judge
 
 
+def _judged(aim: float) -> Target:
+    return replace(_target((0.3, 0.25)), judge=_off(aim))
+
+
 def test_a_judge_keeps_the_generator_that_it_liked_best() -> None:
     """The mean goes from 0.5 to 0.3 in training; one from the way is kept that is nearer 0.45."""
     generator = _generator()
-    match(generator, _embed, _target((0.3, 0.25)), Training(steps=200), judge=_off(0.45))
+    match(generator, _embed, _judged(0.45), Training(steps=200))
     assert _drawn(generator, 0, 1).mean() > 0.34
-    match(generator, _embed, _target((0.3, 0.25)), Training(steps=200), judge=_off(0.3))
+    match(generator, _embed, _judged(0.3), Training(steps=200))
     assert _drawn(generator, 0, 1).mean() == pytest.approx(0.3, abs=0.02)
 
 
 def test_a_judged_run_goes_on_from_its_checkpoint_and_draws_the_same(tmp_path: Path) -> None:
     path = tmp_path / "state.safetensors"
-    target, training = _target((0.3, 0.25)), Training(steps=100)
+    target, training = _judged(0.45), Training(steps=100)
     whole, unjudged = _generator(), _generator()
-    losses = match(whole, _embed, target, training, judge=_off(0.45))
-    assert match(unjudged, _embed, target, training) == losses  # judging disturbs nothing
+    losses = match(whole, _embed, target, training)
+    alone = replace(target, judge=None)
+    assert match(unjudged, _embed, alone, training) == losses  # judging disturbs nothing
 
     def interrupt(stage: str, fraction: float | None) -> None:
         if fraction is not None and fraction > 0.7:
@@ -136,10 +142,9 @@ def test_a_judged_run_goes_on_from_its_checkpoint_and_draws_the_same(tmp_path: P
 
     with pytest.raises(KeyboardInterrupt):
         match(
-            _generator(), _embed, target, training,
-            judge=_off(0.45), checkpoint=path, progress=interrupt,
+            _generator(), _embed, target, training, checkpoint=path, progress=interrupt,
         )  # fmt: skip
     resumed = _generator()
-    assert match(resumed, _embed, target, training, judge=_off(0.45), checkpoint=path) == losses
+    assert match(resumed, _embed, target, training, checkpoint=path) == losses
     for name, value in whole.state_dict().items():
         assert torch.equal(value, resumed.state_dict()[name])

@@ -481,3 +481,43 @@ def test_kill_9_in_the_fourth_step_loses_no_spend_and_pays_no_second(tmp_path: P
 def test_a_senseless_schedule_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(SfumatoError, match=next(iter(wrong))):
         replace(SCHEDULE, **wrong)
+
+
+def test_releases_may_follow_a_training_that_leaves_them_a_part() -> None:
+    """Together they reach the budget: 0.7 of its rho for releases, before and after."""
+    ledger = Ledger(":memory:")
+    ledger.limit("d", BUDGET)
+    wall = curator(ledger=ledger)
+    wall.release("before", count_statistic(), 0.1)
+    wall.train("t", Adder(2), SCHEDULE, share=0.3)
+    assert wall.left == pytest.approx(0.6)
+    wall.release("after", count_statistic(), 0.4)
+    with pytest.raises(SfumatoError, match="more than what is left"):
+        wall.release("too much", count_statistic(), 0.21)
+    wall.release("last", count_statistic(), 0.2)
+    assert 0.99 * BUDGET.epsilon < wall.guarantee.epsilon <= BUDGET.epsilon
+    assert ledger.total_epsilon("d", (BUDGET.relation, 1, "row"), 1e-5) <= BUDGET.epsilon
+    wall.close()
+    assert not ledger.reservations("d")
+
+
+def test_what_may_follow_a_training_is_set_aside_with_it() -> None:
+    ledger = Ledger(":memory:")
+    ledger.limit("d", BUDGET)
+    wall = curator(ledger=ledger)
+    wall.train("t", Adder(2), SCHEDULE, share=0.3)
+    with pytest.raises(SfumatoError, match="has a limit of epsilon 1"):
+        curator(ledger=ledger).release("of another run", count_statistic(), 0.1)
+    wall.release("after", count_statistic(), 0.7)
+
+
+def test_a_release_after_another_training_is_another_question(tmp_path: Path) -> None:
+    """What is asked may depend on what was learned, so saved answers are told apart by it."""
+    names = []
+    for number, seed in enumerate((1, 2, 1)):
+        folder = tmp_path / str(number)
+        wall = curator(folder=folder, randomness=Seeded(seed))
+        wall.train("t", Adder(2), SCHEDULE, share=0.3)
+        wall.release("after", count_statistic(), 0.1)
+        names += [path.name for path in folder.glob("after-*.safetensors")]
+    assert names[0] == names[2] != names[1]

@@ -28,7 +28,7 @@ from sfumato.progress import Progress, silent
 from sfumato.schema import Schema, Value
 
 if TYPE_CHECKING:
-    from sfumato.classify.learner import ClassLearner
+    from sfumato.methods.class_learner import ClassLearner
     from sfumato.privacy.dpsgd import Schedule
 
 TRAINING = "training"
@@ -131,13 +131,8 @@ class Classifier(Method):
     def learn(self, curator: Curator, progress: Progress = silent) -> Any:
         """Have the curator train a learner, and keep its weights."""
         state = curator.train(TRAINING, self.learner(self._space(curator.codec)), self.schedule)
-        weights = {
-            key.removeprefix("weights/"): array
-            for key, array in state.arrays.items()
-            if key.startswith("weights/")
-        }
         return self.model_class.from_arrays(
-            weights, method=self, schema=curator.schema, guarantee=curator.guarantee
+            state.weights, method=self, schema=curator.schema, guarantee=curator.guarantee
         )
 
 
@@ -215,8 +210,6 @@ class ClassifierModel(Fitted):
 
     def trained(self) -> ClassLearner:
         """Make the learner with the trained weights."""
-        import torch
-
         learner: ClassLearner = self.method.learner(self.space)
-        learner.module.load_state_dict({k: torch.tensor(v) for k, v in self.weights.items()})
+        learner.load(self.weights)
         return learner

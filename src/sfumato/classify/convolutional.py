@@ -14,7 +14,7 @@ from sfumato.errors import SfumatoError
 from sfumato.methods.spaces import ImageSpace, PointSpace
 
 if TYPE_CHECKING:
-    from sfumato.classify.learner import ClassLearner
+    from sfumato.methods.class_learner import ClassLearner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +31,12 @@ class Convolutional(Classifier):
 
     def untrained(self, space: PointSpace) -> ClassLearner:
         """Make a network with its first weights."""
-        from sfumato.classify.network import NetworkLearner
+        from sfumato.classify.network import network
+        from sfumato.methods.network_learner import NetworkLearner
 
         if not isinstance(space, ImageSpace):
             raise SfumatoError("convolutional is for images: use locally-linear for tables")
-        return NetworkLearner(space, self.seed, {"classifier": self.name, **asdict(self)})
+        return NetworkLearner(space, network, self.seed, {"classifier": self.name, **asdict(self)})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sfumato.classify.inputs import INPUT_BITS, Inputs
-from sfumato.classify.learner import ClassLearner
 from sfumato.data.batch import Batch
+from sfumato.methods.class_learner import ClassLearner
 from sfumato.privacy.dpsgd import Examples
 
 _FIRST_SCALE = 0.01

@@ -89,9 +89,11 @@ class _Tape(Curator):
         self.answers: list[Integers] = []
         self._recorded = recorded
 
-    def train(self, name: str, learner: Learner, schedule: Schedule) -> State:
-        self._ask(name, learner.describe(), asdict(schedule))
-        return super().train(name, learner, schedule)
+    def train(
+        self, name: str, learner: Learner, schedule: Schedule, share: float | None = None
+    ) -> State:
+        self._ask(name, learner.describe(), asdict(schedule), share)
+        return super().train(name, learner, schedule, share)
 
     def _noisy_sum(self, rows: PrivateRows, statistic: Statistic, spend: Spend) -> Integers:
         self._ask(asdict(spend), statistic.describe())

@@ -155,6 +155,12 @@ class State:
     step: int
     arrays: Arrays
 
+    @property
+    def weights(self) -> Arrays:
+        """The module's own state."""
+        start = "weights/"
+        return {k.removeprefix(start): v for k, v in self.arrays.items() if k.startswith(start)}
+
 
 def first_state(learner: Learner) -> State:
     """Give the state before the first step: public weights."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sfumato.errors import SfumatoError
-from sfumato.privacy.budget import Budget, Spend, TrainingSpend
+from sfumato.privacy.budget import Budget, Cost, Spend, TrainingSpend
 from sfumato.privacy.sampled_gaussian import joint_epsilon, noise_multiplier_for
 from sfumato.privacy.statistic import ENTRY_BITS, Statistic, unit_sensitivity
 from sfumato.privacy.zcdp import gaussian_scale
@@ -44,14 +45,14 @@ def plan_spend(name: str, statistic: Statistic, budget: Budget, share: float) ->
 
 
 def plan_training(
-    name: str, dim: int, schedule: Schedule, budget: Budget, spends: tuple[Spend, ...] = ()
+    name: str, dim: int, schedule: Schedule, budget: Budget, beside: Sequence[Cost] = ()
 ) -> TrainingSpend:
-    """Work out the noise of a training with all that `spends` leave of a budget; touches no data.
+    """Work out the noise of a training for what other costs leave of a budget; touches no data.
 
     Refuses a unit of several rows.
     """
     refuse_training(budget, name)
-    noise = noise_multiplier_for(budget, schedule.rate, schedule.steps, spends)
+    noise = noise_multiplier_for(budget, schedule.rate, schedule.steps, beside)
     delta, relation = budget.delta, budget.relation
     alone = ((noise, schedule.rate, schedule.steps),)
     return TrainingSpend(

@@ -124,6 +124,8 @@ class Curator:
         self._spent_at_gate = 0.0
         self._use_saved = use_saved
         self._reservation: int | None = None
+        self._room = self.budget.rho  # for releases, in all
+        self._earlier: list[bytes] = []  # answers, in the order in which they were given
         self.releases: list[Release] = []
         self.trainings: list[TrainingSpend] = []
         self.folder = folder
@@ -198,10 +200,8 @@ class Curator:
 
     @property
     def left(self) -> float:
-        """The share of the budget that is not spent yet; a training takes all that is left."""
-        if self.trainings:
-            return 0.0
-        return max(0.0, 1 - self._spent / self.budget.rho)
+        """The share of the budget that is not spent yet; after a training, what it has left."""
+        return max(0.0, (self._room - self._spent) / self.budget.rho)
 
     @property
     def _spent(self) -> float:
@@ -234,9 +234,17 @@ class Curator:
     def release(self, name: str, statistic: Statistic, share: float) -> Release:
         """Spend a share of the budget on a noisy sum, or take it up again where it was saved."""
         spend = plan_spend(name, statistic, self.budget, share)
-        if self.trainings or self._spent + spend.rho > self.budget.rho * (1 + 1e-9):
+        if self._spent + spend.rho > self._room * (1 + 1e-9) or not self._affords(spend):
             raise SfumatoError(f"'{name}' would cost more than what is left of the budget")
         return self._answer(statistic, spend, self._rows)
+
+    def _affords(self, cost: Cost) -> bool:
+        """Tell whether trainings and releases together keep to the budget."""
+        if not self.trainings:
+            return True
+        costs = [*self._spends, *self.trainings, cost]
+        reached = composed_epsilon(costs, self.budget.delta, self.budget.relation)
+        return reached <= self.budget.epsilon * (1 + 1e-9)
 
     def release_misfits(self, name: str, statistic: Statistic) -> Release:
         """Spend the gate's share of the budget on noisy counts of values that do not fit.
@@ -260,6 +268,7 @@ class Curator:
                 release = self._new_release(path, question, statistic, spend, rows)
         self._layout = {}
         self.releases.append(release)
+        self._earlier.append(release.noisy.tobytes())
         return release
 
     def _lies_at(self, path: Path, question: str) -> bool:
@@ -381,7 +390,8 @@ class Curator:
 
     @property
     def _still_to_spend(self) -> float:
-        return self._whole_budget.rho - sum(release.spend.rho for release in self.releases)
+        gate = self._whole_budget.rho - self.budget.rho - self._spent_at_gate
+        return gate + self._room - self._spent
 
     @property
     def _unit(self) -> str:
@@ -452,23 +462,36 @@ class Curator:
         noise = self._sampler(statistic.dim, spend.scale * spend.sigma)
         return spend.scale * rows.sum(statistic) + noise
 
-    def train(self, name: str, learner: Learner, schedule: Schedule) -> State:
-        """Spend all that is left of the budget on training, or go on where a training was left.
+    def train(
+        self, name: str, learner: Learner, schedule: Schedule, share: float | None = None
+    ) -> State:
+        """Train for what is left of the budget, or go on where a training was left.
+
+        With a `share`, releases may follow, for all but that share of the budget: the training's
+        noise is worked out so that both together keep to it. There is one training in a run.
 
         All rows are read, then the whole training is paid for, and its first state is saved before
         the first step: from there on, nothing is paid again. One process at a time holds the saved
         state, and the ledger knows which state is the newest: a copy or an older one is refused.
         """
         refuse_training(self.budget, name)
-        if self.trainings or (self._spends and self.left <= 0):
+        later = 0.0 if share is None else (self.left - share) * self.budget.rho
+        if self.trainings or later < 0 or (self._spends and self.left <= 0):
             raise SfumatoError(f"'{name}' would cost more than what is left of the budget")
+        state = self._trained(name, learner, schedule, later)
+        self._room = self._spent + later
+        self._earlier += [array.tobytes() for _, array in sorted(state.arrays.items())]
+        return state
+
+    def _trained(self, name: str, learner: Learner, schedule: Schedule, later: float) -> State:
+        costs = (*self._spends, Reserved(name="later releases", dim=0, amount=later))
         about = {"schedule": asdict(schedule), "learner": learner.describe()}
         path, question = self._place(name, about)
         with locked(path) if path else nullcontext():
             if path and self._lies_at(path, question):
                 self._progress(f"taking up the saved training '{name}' ({path})", None)
                 entry, spend, start, newest = self._saved_training(
-                    path, question, learner, schedule
+                    path, question, learner, schedule, costs
                 )
                 self.trainings.append(spend)
                 if start.step == schedule.steps:
@@ -481,7 +504,8 @@ class Curator:
                 examples = self._examples(learner)
                 return self._go_on(path, entry, newest, learner, examples, schedule, start)
             self._progress("working out the noise", None)
-            spend = plan_training(name, learner.dim, schedule, self.budget, self._spends)
+            spend = plan_training(name, learner.dim, schedule, self.budget, costs)
+            self._reserve_instead(later)
             self._may_pay(path, question, spend)
             self._review()
             examples = self._examples(learner)
@@ -489,8 +513,21 @@ class Curator:
             self.trainings.append(spend)
             return self._go_on(path, number, first, learner, examples, schedule, start)
 
+    def _reserve_instead(self, rho: float) -> None:
+        """Set aside what may follow a training, and free what releases alone could have cost."""
+        self.close()
+        if rho:
+            self._reservation = self._ledger.reserve(
+                self._dataset, self._whole_budget, rho, self._unit, self._run
+            )
+
     def _saved_training(
-        self, path: Path, question: str, learner: Learner, schedule: Schedule
+        self,
+        path: Path,
+        question: str,
+        learner: Learner,
+        schedule: Schedule,
+        beside: tuple[Cost, ...],
     ) -> tuple[int, TrainingSpend, State, str]:
         """Read a state, and believe nothing in it that was not planned, paid for and newest.
 
@@ -502,8 +539,7 @@ class Curator:
         entry = self._bearing_out(path, question, digest)
         planned = (learner.dim, schedule.clip, schedule.rate, schedule.steps, self.budget.delta)
         found = (spend.dim, spend.clip, spend.rate, spend.steps, spend.delta)
-        costs = [*self._spends, spend]
-        reached = composed_epsilon(costs, self.budget.delta, self.budget.relation)
+        reached = composed_epsilon([*beside, spend], self.budget.delta, self.budget.relation)
         if entry.spend != spend or planned != found or reached > self.budget.epsilon * (1 + 1e-9):
             raise SfumatoError(f"{path} is not the training that is planned now")
         return entry.number, spend, state, digest
@@ -595,7 +631,7 @@ class Curator:
         identity = self._identity | {
             "name": name,
             "number": len(self.releases),
-            "earlier": digest_of(b"".join(r.noisy.tobytes() for r in self.releases)),
+            "earlier": digest_of(b"".join(self._earlier)),
             **({"rows": self._rows_are} if self._rows_are else {}),
             **(about or {}),
         }

@@ -43,7 +43,7 @@ from sfumato.privacy import zcdp
 from sfumato.privacy.budget import Budget, Relation
 
 if TYPE_CHECKING:
-    from sfumato.privacy.budget import Spend
+    from sfumato.privacy.budget import Cost
 
 # Less noise than this is asked for by no sensible budget, and takes minutes to account for.
 LEAST_NOISE = 0.3
@@ -100,7 +100,7 @@ def joint_epsilon(
 
 
 def noise_multiplier_for(
-    budget: Budget, rate: float, steps: int, spends: Sequence[Spend] = ()
+    budget: Budget, rate: float, steps: int, beside: Sequence[Cost] = ()
 ) -> float:
     """Give the least noise, in units of the clipping norm, that keeps to what a budget has left.
 
@@ -108,8 +108,8 @@ def noise_multiplier_for(
     >>> round(noise_multiplier_for(budget, 500 / 60_000, 2_400), 2)
     1.08
     """
-    rho = math.fsum(spend.rho for spend in spends)
-    squared = math.fsum(spend.squared_distance for spend in spends)
+    rho = math.fsum(cost.rho for cost in beside)
+    squared = math.fsum(cost.squared_distance for cost in beside)
     return _least_noise(budget.epsilon, budget.delta, rate, steps, rho, squared, budget.relation)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from sfumato.methods.embedding.networks import Generator
-    from sfumato.methods.embedding.training import Embedding, Judge, Target
+    from sfumato.methods.embedding.training import Embedding, Target
 
 COUNT_SHARE = 0.05
 
@@ -154,12 +154,6 @@ class EmbeddingMethod(Method):
     ) -> list[tuple[Embedding, Target]]:
         """Release embeddings; the generator is trained to meet one after the other."""
 
-    def judge(
-        self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
-    ) -> Judge | None:
-        """Release what tells when to stop; nothing, where the size of the noise does."""
-        return None
-
     def learn(self, curator: Curator, progress: Progress = silent) -> EmbeddingModel:
         """Release the counts and the embeddings, and train a generator to meet them."""
         space = space_of(curator.codec, self.target)
@@ -171,14 +165,12 @@ class EmbeddingMethod(Method):
         released = curator.release("class counts", self._counts(space), COUNT_SHARE)
         counts = self._class_counts(released, space.classes)
         targets = self.targets(curator, space, counts)
-        judge = self.judge(curator, space, counts)
         for number, (embedding, target) in enumerate(targets):
             match(
                 generator,
                 embedding,
                 target,
                 Training(steps=-(-self.steps // len(targets)), batch=self.batch),
-                judge=judge,
                 seed=self.seed + number,
                 checkpoint=self._checkpoint(curator, number),
                 progress=progress,

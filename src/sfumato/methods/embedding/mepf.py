@@ -31,10 +31,12 @@ from numpy.typing import NDArray
 
 from sfumato.data.image_codec import ImageCodec
 from sfumato.errors import SfumatoError, within
+from sfumato.methods.base import Plan
 from sfumato.methods.embedding.base import COUNT_SHARE, EmbeddingMethod
 from sfumato.methods.spaces import ImageSpace, PointSpace
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.planning import plan_training
 from sfumato.privacy.release import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.public.catalogue import load_network
@@ -47,10 +49,12 @@ if TYPE_CHECKING:
 
     from sfumato.methods.embedding.networks import Generator
     from sfumato.methods.embedding.perceptual import PerceptualMap
-    from sfumato.methods.embedding.training import Embedding, Judge, Target
+    from sfumato.methods.embedding.training import Embedding, Target
     from sfumato.public.extractor import Extractor
 
 CENTRE_SHARE = 0.1
+TRAINED = "trained"  # instead of a public network's name
+TRAINING_SHARE = 0.3  # of an extractor
 STOP_RATIO = 0.01  # ten times the noise per sensitivity
 
 _GRID_BITS = 22
@@ -66,7 +70,8 @@ class Mepf(EmbeddingMethod):
     ----------
     network
         The public network, by its name: efficientnet-lite0, vgg19, alexnet, mobilenet, untrained,
-        torchvision:NAME, timm:NAME, NAME=FILE, or what `register_network` was told.
+        torchvision:NAME, timm:NAME, NAME=FILE, or what `register_network` was told. With
+        "trained" it is a small one, trained on the private images for a part of the budget.
     grid
         Maps are averaged over so many cells each way.
     squares
@@ -98,7 +103,7 @@ class Mepf(EmbeddingMethod):
 
     def public_inputs(self) -> tuple[Provenance, ...]:
         """Name the network."""
-        return (_network(self.network).about,)
+        return () if self.network == TRAINED else (_network(self.network).about,)
 
     def codec(self, schema: Schema) -> ImageCodec:
         """Give the code of the image set."""
@@ -111,21 +116,23 @@ class Mepf(EmbeddingMethod):
     ) -> dict[str, tuple[Statistic, float]]:
         """Give the centre, the embedding around it, and what tells when to stop."""
         found: dict[str, tuple[Statistic, float]] = {}
-        mapped = self._map(space)
+        extractor = self._extractor(space)
+        mapped = self._map(space, extractor)
         if self.centred:
             found["centre"] = (Quantized(mapped, bits=_GRID_BITS), CENTRE_SHARE)
             mapped = replace(mapped, centre=np.zeros(mapped.dim))
         found["perceptual embedding"] = (self._summed(space, mapped), self._share)
         if self.stopping:
-            last = self._summed(space, self._last_layer(space))
+            last = self._summed(space, self._last_layer(space, extractor))
             found["last layer"] = (last, self._share * STOP_RATIO)
         return found
 
     def targets(
         self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
     ) -> list[tuple[Embedding, Target]]:
-        """Release the centre, and the embedding around it."""
-        mapped = self._map(space)
+        """Release the centre, the embedding around it, and what tells when to stop."""
+        extractor = self._extractor(space, curator)
+        mapped = self._map(space, extractor)
         if self.centred:
             centre = curator.release("centre", Quantized(mapped, bits=_GRID_BITS), CENTRE_SHARE)
             laid = curator.layout(
@@ -134,18 +141,25 @@ class Mepf(EmbeddingMethod):
             )
             mapped = replace(mapped, centre=laid["centre"])
         release = curator.release("perceptual embedding", self._summed(space, mapped), self._share)
-        return [(partial(_class_means, mapped), _target(release, mapped, counts, space.size))]
+        target = _target(release, mapped, counts, space.size)
+        if self.stopping:
+            last = self._last_layer(space, extractor)
+            share = self._share * STOP_RATIO
+            averages = curator.release("last layer", self._summed(space, last), share)
+            wanted = _target(averages, last, counts, last.dim)
+            target = replace(target, judge=partial(_distance, last, wanted))
+        return [(partial(_class_means, mapped), target)]
 
-    def judge(
-        self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
-    ) -> Judge | None:
-        """Release the averages of the last layer, if asked for."""
-        if not self.stopping:
-            return None
-        mapped = self._last_layer(space)
-        share = self._share * STOP_RATIO
-        release = curator.release("last layer", self._summed(space, mapped), share)
-        return partial(_distance, mapped, _target(release, mapped, counts, mapped.dim))
+    def plan(self, schema: Schema, budget: Budget) -> Plan:
+        """Say what would be released, and trained."""
+        plan = super().plan(schema, budget)
+        if self.network != TRAINED:
+            return plan
+        from sfumato.methods.embedding.trained_extractor import SCHEDULE, TRAINING, learner_for
+
+        dim = learner_for(self.space(schema), self.seed).dim
+        training = plan_training(TRAINING, dim, SCHEDULE, budget, plan.spends)
+        return replace(plan, trainings=(training,))
 
     def network_for(self, space: PointSpace) -> Generator:
         """Make the generator: residual for colour."""
@@ -159,21 +173,30 @@ class Mepf(EmbeddingMethod):
     @property
     def _share(self) -> float:
         left = 1 - COUNT_SHARE - (CENTRE_SHARE if self.centred else 0)
+        left -= TRAINING_SHARE if self.network == TRAINED else 0
         return left / (1 + STOP_RATIO) if self.stopping else left
 
-    def _map(self, space: PointSpace) -> PerceptualMap:
-        network = _network(self.network)  # or says that torch is missing
+    def _extractor(self, space: PointSpace, curator: Curator | None = None) -> Extractor:
+        """Read a public network, or have one trained; without a curator it is as at its start."""
+        if self.network != TRAINED:
+            return _network(self.network)
+        from sfumato.methods.embedding.trained_extractor import trained, untrained
+
+        if curator is None:
+            return untrained(space, self.seed)
+        return trained(curator, space, self.seed, TRAINING_SHARE)
+
+    def _map(self, space: PointSpace, extractor: Extractor) -> PerceptualMap:
         from sfumato.methods.embedding.perceptual import PerceptualMap
 
         assert isinstance(space, ImageSpace)
-        return PerceptualMap(network, space.codec.shape, self.grid, self.squares)
+        return PerceptualMap(extractor, space.codec.shape, self.grid, self.squares)
 
-    def _last_layer(self, space: PointSpace) -> PerceptualMap:
-        network = _network(self.network)
+    def _last_layer(self, space: PointSpace, extractor: Extractor) -> PerceptualMap:
         from sfumato.methods.embedding.perceptual import PerceptualMap
 
         assert isinstance(space, ImageSpace)
-        return PerceptualMap(network, space.codec.shape, grid=1, squares=0.5, last=1)
+        return PerceptualMap(extractor, space.codec.shape, grid=1, squares=0.5, last=1)
 
     def _summed(self, space: PointSpace, mapped: PerceptualMap) -> Statistic:
         whole = Quantized(mapped, bits=_GRID_BITS)

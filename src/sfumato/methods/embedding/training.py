@@ -48,10 +48,14 @@ _REST = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """The mean embedding of each class, and its expected squared distance from the truth."""
+    """The mean embedding of each class, and its expected squared distance from the truth.
+
+    Where a second release tells when to stop, `judge` knows it.
+    """
 
     means: NDArray[np.float32]
     noise: NDArray[np.float64]
+    judge: Judge | None = None
 
     @classmethod
     def of(
@@ -111,7 +115,6 @@ def match(
     target: Target,
     training: Training,
     *,
-    judge: Judge | None = None,
     seed: int = 0,
     checkpoint: Path | None = None,
     progress: Progress = silent,
@@ -119,12 +122,12 @@ def match(
     """Train a generator in place and give its loss at each step.
 
     With a `checkpoint` the state is kept in that file, and a run that was interrupted goes on
-    from there. With a `judge`, the generator that it liked best on the way is kept.
+    from there. With a judge, the generator that it liked best on the way is kept.
     """
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices):
         torch.manual_seed(seed)
-        matcher = _Matcher(generator, embed, target, training, judge)
+        matcher = _Matcher(generator, embed, target, training)
         if checkpoint and checkpoint.exists():
             matcher.load(checkpoint)
         while matcher.step < training.steps and not matcher.resting:
@@ -146,7 +149,6 @@ class _Matcher:
         embed: Embedding,
         target: Target,
         training: Training,
-        judge: Judge | None,
     ) -> None:
         self.step = 0
         self.losses: list[float] = []
@@ -162,7 +164,7 @@ class _Matcher:
         self._smoothed = torch.zeros_like(self._noise)
         self._adam = torch.optim.Adam(generator.parameters(), lr=training.rate)
         self._average = {k: v.detach().clone() for k, v in generator.state_dict().items()}
-        self._judge = judge
+        self._judge = target.judge
         self._best: dict[str, Tensor] = {}
         self._best_score = torch.tensor(torch.inf)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,6 +26,10 @@ class ClassLearner(Learner):
     def examples(self, batch: Batch) -> Examples:
         """Give inputs and classes."""
         return self.inputs(batch), batch.codes[:, self.space.class_column].astype(np.int64)
+
+    def load(self, weights: dict[str, NDArray[Any]]) -> None:
+        """Take up trained weights."""
+        self.module.load_state_dict({name: torch.tensor(v) for name, v in weights.items()})
 
     def probabilities(self, batch: Batch) -> NDArray[np.float64]:
         """Give the probability of each class."""
