@@ -38,10 +38,10 @@ from sfumato.data.rows import EncodedImages, Summable
 from sfumato.datasets import load
 from sfumato.evaluation.grids import sample_grid
 from sfumato.methods.embedding.mepf import Mepf
-from sfumato.methods.embedding.perceptual import PerceptualMap
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
 from sfumato.public.catalogue import load_network
+from sfumato.public.perceptual import PerceptualMap
 
 PICTURES = Path(__file__).parent.parent / "docs" / "images"
 CACHE = Path.home() / ".cache" / "sfumato" / "benchmarks"

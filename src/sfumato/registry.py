@@ -8,9 +8,11 @@ from sfumato.errors import SfumatoError
 from sfumato.methods.base import Method
 
 SYNTHESIZERS = {
+    "dre": "sfumato.methods.latent.dre.Dre",
     "hp": "sfumato.methods.embedding.hp.Hp",
     "mepf": "sfumato.methods.embedding.mepf.Mepf",
     "merf": "sfumato.methods.embedding.merf.Merf",
+    "mge": "sfumato.methods.latent.mge.Mge",
     "moments": "sfumato.methods.moments.method.Moments",
     "pairs": "sfumato.methods.pairs.method.Pairs",
 }

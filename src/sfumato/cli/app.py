@@ -9,7 +9,16 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli import auditing, classify, evaluation, ledger, planning, schema, synthesis
+from sfumato.cli import (
+    auditing,
+    classify,
+    evaluation,
+    ledger,
+    planning,
+    public,
+    schema,
+    synthesis,
+)
 from sfumato.errors import PrivateWarning, SfumatoError
 
 app = typer.Typer(
@@ -48,6 +57,7 @@ app.command()(synthesis.show)
 app.command()(evaluation.evaluate)
 app.command()(auditing.audit)
 app.add_typer(classify.app, name="classify")
+app.add_typer(public.app, name="public")
 app.add_typer(ledger.app, name="ledger")
 
 

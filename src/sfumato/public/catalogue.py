@@ -21,6 +21,7 @@ from sfumato.public.provenance import Provenance, digest_of_file, digest_of_modu
 
 if TYPE_CHECKING:
     from sfumato.public.extractor import Extractor
+    from sfumato.public.picture_code import PictureCode
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,19 @@ def _load(name: str) -> Extractor:
     raise SfumatoError(
         f"no weights of {name} here: put {file} in {_folders()[-1]}, or in the folder 'weights' of "
         "SFUMATO_DATA" + (", or install torchvision" if name in ("vgg19", "alexnet") else "")
+    )
+
+
+def picture_code() -> PictureCode:
+    """Find the autoencoder by which decoders draw, or say in one line what to do."""
+    from sfumato.public.picture_code import FILE, PictureCode
+
+    for folder in _folders():
+        if (folder / FILE).exists():
+            return PictureCode(folder / FILE)
+    raise SfumatoError(
+        f"no weights of taef2 here: put {FILE} in {_folders()[-1]}, or in the folder 'weights' of "
+        "SFUMATO_DATA; or take the decoder 'gallery', which needs none"
     )
 
 

@@ -18,31 +18,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.data.condition import class_condition
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import Given, Method, Model, Plan
+from sfumato.methods.class_counts import COUNT_SHARE, counts_of, drawn_classes, noisy_counts
 from sfumato.methods.expectation import Expectation, smallest_class
 from sfumato.methods.spaces import ImageSpace, PointSpace, space_of
 from sfumato.methods.target_advice import target_advice
-from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.release import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
-from sfumato.statistics.counts import Counts
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from sfumato.methods.embedding.networks import Generator
     from sfumato.methods.embedding.training import Embedding, Target
-
-COUNT_SHARE = 0.05
 
 _TARGET = "Each class of a target is learned apart, from its own rows, and can be asked for."
 
@@ -93,7 +89,7 @@ class EmbeddingMethod(Method):
     def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what would be released."""
         space = self.space(schema)
-        counts = plan_spend("class counts", self._counts(space), budget, COUNT_SHARE)
+        counts = plan_spend("class counts", counts_of(space, self.balanced), budget, COUNT_SHARE)
         spends = [
             plan_spend(name, statistic, budget, share)
             for name, (statistic, share) in self.embeddings(space, budget).items()
@@ -124,7 +120,9 @@ class EmbeddingMethod(Method):
         """
         space = self.space(schema)
         of_class = rows / space.classes
-        counts = plan_spend("class counts", self._counts(space), budget, COUNT_SHARE).sigma
+        counts = plan_spend(
+            "class counts", counts_of(space, self.balanced), budget, COUNT_SHARE
+        ).sigma
         found = [
             Expectation(
                 what="error of the number of rows of a class", part=counts / of_class,
@@ -162,8 +160,8 @@ class EmbeddingMethod(Method):
         self.embeddings(space, curator.budget)
         from sfumato.methods.embedding.training import Training, match
 
-        released = curator.release("class counts", self._counts(space), COUNT_SHARE)
-        counts = self._class_counts(released, space.classes)
+        released = curator.release("class counts", counts_of(space, self.balanced), COUNT_SHARE)
+        counts = noisy_counts(released, space.classes)
         targets = self.targets(curator, space, counts)
         for number, (embedding, target) in enumerate(targets):
             match(
@@ -212,14 +210,6 @@ class EmbeddingMethod(Method):
             identity.update(release.values.tobytes())
         return curator.folder / f"generator-{identity.hexdigest()[:16]}.safetensors"
 
-    def _counts(self, space: PointSpace) -> Counts:
-        return Counts([(space.class_axis(apart=not self.balanced),)])
-
-    def _class_counts(self, release: Release, classes: int) -> NDArray[np.float64]:
-        """Give the rows of each class, no fewer than the noise could hide."""
-        counts = np.maximum(release.values, max(1.0, release.sigma))
-        return counts if len(counts) == classes else np.full(classes, counts[0] / classes)
-
 
 def with_nulls(space: PointSpace, points: Tensor) -> tuple[Tensor, Tensor]:
     """Part generated points into numbers and blocks, with nulls among the numbers.
@@ -265,7 +255,7 @@ class EmbeddingModel(Model):
         generator.eval()
         rng = np.random.default_rng(seed)
         n = self.how_many(n)
-        classes = self._draw_classes(n, space, given or {}, rng)
+        classes = drawn_classes(self.counts, n, space, given or {}, rng)
         noise = rng.standard_normal((n, generator.code), dtype=np.float32)
         points = [np.empty((0, space.size + sum(space.blocks)), np.float32)]
         with torch.no_grad():
@@ -274,16 +264,6 @@ class EmbeddingModel(Model):
                 onehot = torch.eye(space.classes)[torch.from_numpy(classes[part])]
                 points.append(generator(torch.from_numpy(noise[part]), onehot).numpy())
         return space.decode(np.concatenate(points), classes, rng)
-
-    def _draw_classes(
-        self, n: int, space: PointSpace, given: Given, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
-        counts = self.counts
-        if given:
-            counts = counts * class_condition(space.condition, space.class_code, given).kept
-            if np.count_nonzero(counts) == 1:
-                return np.full(n, np.argmax(counts))
-        return rng.choice(space.classes, n, p=counts / counts.sum())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give the counts and the generator's weights."""

@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import SfumatoError, in_open_unit, within
-from sfumato.methods.embedding.base import COUNT_SHARE, EmbeddingMethod
+from sfumato.methods.class_counts import COUNT_SHARE
+from sfumato.methods.embedding.base import EmbeddingMethod
 from sfumato.methods.embedding.hermite_kernels import KernelMeans, Kernels
 from sfumato.methods.embedding.spectrum import Spectrum
 from sfumato.methods.spaces import ImageSpace, PointSpace

@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 from sfumato.data.image_codec import ImageCodec
 from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import Plan
-from sfumato.methods.embedding.base import COUNT_SHARE, EmbeddingMethod
+from sfumato.methods.class_counts import COUNT_SHARE
+from sfumato.methods.embedding.base import EmbeddingMethod
 from sfumato.methods.spaces import ImageSpace, PointSpace
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget
@@ -48,9 +49,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from sfumato.methods.embedding.networks import Generator
-    from sfumato.methods.embedding.perceptual import PerceptualMap
     from sfumato.methods.embedding.training import Embedding, Target
     from sfumato.public.extractor import Extractor
+    from sfumato.public.perceptual import PerceptualMap
 
 CENTRE_SHARE = 0.1
 TRAINED = "trained"  # instead of a public network's name
@@ -187,13 +188,13 @@ class Mepf(EmbeddingMethod):
         return trained(curator, space, self.seed, TRAINING_SHARE)
 
     def _map(self, space: PointSpace, extractor: Extractor) -> PerceptualMap:
-        from sfumato.methods.embedding.perceptual import PerceptualMap
+        from sfumato.public.perceptual import PerceptualMap
 
         assert isinstance(space, ImageSpace)
         return PerceptualMap(extractor, space.codec.shape, self.grid, self.squares)
 
     def _last_layer(self, space: PointSpace, extractor: Extractor) -> PerceptualMap:
-        from sfumato.methods.embedding.perceptual import PerceptualMap
+        from sfumato.public.perceptual import PerceptualMap
 
         assert isinstance(space, ImageSpace)
         return PerceptualMap(extractor, space.codec.shape, grid=1, squares=0.5, last=1)

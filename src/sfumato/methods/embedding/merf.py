@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import SfumatoError, within
-from sfumato.methods.embedding.base import COUNT_SHARE, EmbeddingMethod, with_nulls
+from sfumato.methods.class_counts import COUNT_SHARE
+from sfumato.methods.embedding.base import EmbeddingMethod, with_nulls
 from sfumato.methods.spaces import ImageSpace, PointSpace
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.release import Curator

@@ -16,10 +16,10 @@ from torch import nn  # noqa: E402
 
 from sfumato.data.batch import Batch  # noqa: E402
 from sfumato.errors import SfumatoError  # noqa: E402
-from sfumato.methods.embedding.perceptual import PerceptualMap  # noqa: E402
 from sfumato.privacy.budget import Relation  # noqa: E402
 from sfumato.public.catalogue import load_network  # noqa: E402
 from sfumato.public.extractor import Extractor  # noqa: E402
+from sfumato.public.perceptual import PerceptualMap  # noqa: E402
 from sfumato.public.provenance import Provenance  # noqa: E402
 from sfumato.statistics.algebra import PerClass, Quantized  # noqa: E402
 

@@ -1,0 +1,1 @@
+"""Methods that learn the distribution of images in a public feature space."""

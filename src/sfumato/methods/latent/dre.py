@@ -1,0 +1,126 @@
+"""DP-DRE: public feature vectors, weighted by how much likelier they are among the private ones.
+
+The ratio of densities comes from one released sum for each class (`ratio.py`), or, as in the paper,
+from a discriminator that is trained by noisy gradients (`discriminator.py`). Public vectors are
+drawn by their weights, and decoded. What no public image shows cannot come out: the effective
+number of images behind each class is kept, and a warning tells where it is small.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import SfumatoError, within
+from sfumato.methods.base import Plan
+from sfumato.methods.class_counts import COUNT_SHARE
+from sfumato.methods.latent.base import GRID_BITS, Arrays, LatentMethod
+from sfumato.methods.latent.ratio import class_weights, effective_size
+from sfumato.methods.shrinkage import class_means
+from sfumato.methods.spaces import ImageSpace
+from sfumato.privacy.budget import Budget
+from sfumato.privacy.planning import plan_training
+from sfumato.privacy.release import Curator
+from sfumato.schema import Schema
+
+if TYPE_CHECKING:
+    from sfumato.methods.latent.discriminator import Discriminator
+    from sfumato.public.encoder import Encoder
+    from sfumato.public.pair import Pair
+
+RATIOS = ("means", "discriminator")
+TRAINING = "discriminator"
+_FEW = 30  # images, behind a class
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dre(LatentMethod):
+    """Weights of public images, for image sets.
+
+    Parameters
+    ----------
+    ratio
+        Where weights come from: "means", released at once, or a "discriminator".
+    width
+        Of the discriminator's hidden layer.
+    """
+
+    name: ClassVar[str] = "dre"
+
+    ratio: str = "means"
+    width: int = 8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(width=(self.width, 1, 1024))
+        if self.ratio not in RATIOS:
+            raise SfumatoError(f"ratio is one of {', '.join(RATIOS)}, not '{self.ratio}'")
+
+    def features(self, pair: Pair) -> Encoder:
+        """Give the vectors."""
+        return pair.encoder
+
+    def plan(self, schema: Schema, budget: Budget) -> Plan:
+        """Say what would be released, or trained."""
+        plan = super().plan(schema, budget)
+        if self.ratio == "means":
+            return plan
+        from sfumato.methods.latent.discriminator import SCHEDULE
+
+        space = self.space(schema)
+        learner = self._discriminator(space, self.public_pair(space), np.ones(space.classes))
+        counts = plan.spends[:1]
+        training = plan_training(TRAINING, learner.dim, SCHEDULE, budget, counts)
+        return replace(plan, spends=counts, trainings=(training,))
+
+    def learned(
+        self, curator: Curator, space: ImageSpace, pair: Pair, counts: NDArray[np.float64]
+    ) -> Arrays:
+        """Release sums or train, and weigh the public images."""
+        if self.ratio == "means":
+            released = curator.release("feature sums", self.summed(space, pair), 1 - COUNT_SHARE)
+            unit, dim = float(1 << GRID_BITS), pair.encoder.dim
+            sums = released.values.reshape(space.classes, -1) / unit
+            means, _ = class_means(sums, counts, released.sigma / unit, [(dim, dim)])
+            logs = class_weights(pair.features.astype(np.float64), means, counts)
+        else:
+            from sfumato.methods.latent.discriminator import SCHEDULE
+
+            learner = self._discriminator(space, pair, counts)
+            state = curator.train(TRAINING, learner, SCHEDULE)
+            logs = learner.log_ratios(state.weights)
+        _warn_of_few(logs)
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return {"weights": (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)}
+
+    def drawn(
+        self, pair: Pair, arrays: Arrays, classes: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.float32]:
+        """Draw public vectors by their weights."""
+        chosen = np.empty(len(classes), np.int64)
+        for label in np.unique(classes):
+            weights = arrays["weights"][label].astype(np.float64)
+            here = np.flatnonzero(classes == label)
+            chosen[here] = rng.choice(len(weights), len(here), p=weights / weights.sum())
+        return pair.features[chosen]
+
+    def _discriminator(
+        self, space: ImageSpace, pair: Pair, counts: NDArray[np.float64]
+    ) -> Discriminator:
+        from sfumato.methods.latent.discriminator import Discriminator
+
+        return Discriminator(space, pair, counts, self.width, self.seed)
+
+
+def _warn_of_few(logs: NDArray[np.float64]) -> None:
+    few = [effective_size(each) for each in logs if effective_size(each) < _FEW]
+    if few:
+        warnings.warn(
+            f"{len(few)} of {len(logs)} classes rest on few public images (in "
+            f"effect {min(few):.0f}): public images more like the private ones would help",
+            stacklevel=2,
+        )

@@ -1,0 +1,116 @@
+"""DP-MGE: a Gaussian in a public feature space, for each class.
+
+Released at once, in one sum for each class: the feature vectors v of its images,
+and their squares, entry by entry. Mean and variance follow, the noise's known share taken out, and
+draws from N(mean, diag variance) are decoded.
+
+The paper charges one budget for two releases; here both are parts of one vector, whose norm pays
+for both. Squares are small: of a vector of norm 1 whose d entries are alike they have length
+1/sqrt(d). So they are enlarged by sqrt(d)/2 and shortened where that passes 1, which in the
+features of pictures it rarely does, and get as much signal for their noise as the mean has.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.data.batch import Batch
+from sfumato.methods.class_counts import COUNT_SHARE
+from sfumato.methods.latent.base import GRID_BITS, Arrays, LatentMethod
+from sfumato.methods.shrinkage import class_means
+from sfumato.methods.spaces import ImageSpace
+from sfumato.privacy.release import Curator
+from sfumato.statistics.algebra import FeatureMap
+
+if TYPE_CHECKING:
+    from sfumato.public.pair import Pair
+
+_SQUARES = 0.3  # the squares' part of the budget
+_LEAST_VARIANCE = 0.01  # of what public images have
+
+
+@dataclass(frozen=True)
+class FirstTwoMoments:
+    """A vector of norm 1 beside its squares: [sqrt(1 - s) v ; sqrt(s) q], q = sqrt(d)/2 v².
+
+    Both parts have norm 1 at most, q being shortened where it would be longer: so has the whole.
+    Shortening takes the length from the sum of squared entries, in the order in which they stand;
+    a row's part is a function of that row alone.
+    """
+
+    vectors: FeatureMap
+
+    @property
+    def dim(self) -> int:
+        """Twice that of the vectors."""
+        return 2 * self.vectors.dim
+
+    @property
+    def norm(self) -> float:
+        """One."""
+        return 1.0
+
+    @property
+    def nonnegative(self) -> bool:
+        """Vectors have both signs."""
+        return False
+
+    @property
+    def enlarged(self) -> float:
+        """By how much squares are enlarged."""
+        return math.sqrt(self.vectors.dim) / 2
+
+    def __call__(self, batch: Batch) -> NDArray[np.float64]:
+        """Give the vectors of a batch, one row each."""
+        first = np.asarray(self.vectors(batch), np.float64)
+        second = first**2 * self.enlarged
+        lengths = np.sqrt([math.fsum(row) for row in second**2])
+        second /= np.maximum(1.0, lengths)[:, None]
+        return np.hstack([math.sqrt(1 - _SQUARES) * first, math.sqrt(_SQUARES) * second])
+
+    def describe(self) -> dict[str, Any]:
+        """Give the vectors and the squares' part."""
+        return {"moments of": self.vectors.describe(), "squares": _SQUARES}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mge(LatentMethod):
+    """A Gaussian with a diagonal covariance for each class, for image sets."""
+
+    name: ClassVar[str] = "mge"
+
+    def features(self, pair: Pair) -> FirstTwoMoments:
+        """Give vectors and squares."""
+        return FirstTwoMoments(pair.encoder)
+
+    def learned(
+        self, curator: Curator, space: ImageSpace, pair: Pair, counts: NDArray[np.float64]
+    ) -> Arrays:
+        """Release both sums, and make means and variances of them."""
+        moments = self.features(pair)
+        released = curator.release("feature sums", self.summed(space, pair), 1 - COUNT_SHARE)
+        unit = float(1 << GRID_BITS)
+        sums, dim = released.values.reshape(space.classes, -1) / unit, pair.encoder.dim
+        sigma = released.sigma / unit
+        means, _ = class_means(sums, counts, sigma, [(dim, dim), (dim, dim)])
+        first = means[:, :dim] / math.sqrt(1 - _SQUARES)
+        second = means[:, dim:] / math.sqrt(_SQUARES) / moments.enlarged
+        # A noisy mean's square is too large by the noise's variance.
+        noise = (sigma / counts[:, None]) ** 2 / (1 - _SQUARES)
+        floor = _LEAST_VARIANCE * pair.features.var(axis=0)
+        variances = np.maximum(second - np.maximum(first**2 - noise, 0), floor)
+        return {"means": first, "variances": variances}
+
+    def drawn(
+        self, pair: Pair, arrays: Arrays, classes: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Draw from the Gaussians; what is longer than 1 is shortened, as real vectors are."""
+        normal = rng.standard_normal((len(classes), pair.encoder.dim))
+        found = arrays["means"][classes] + normal * np.sqrt(arrays["variances"][classes])
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        return np.asarray(found / np.maximum(1.0, lengths))

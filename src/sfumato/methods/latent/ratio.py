@@ -1,0 +1,59 @@
+"""Weights of public images, from what was released of the private ones' feature vectors.
+
+Were the vectors of a class and those of the public images Gaussian with the public covariance C,
+the logarithm of their densities' ratio would be linear: C^-1 (mean of the class - public mean) v.
+It is taken in two steps: from the public images to all private ones, and from there to the class.
+Where public images are unlike the private ones, a full ratio would leave a handful of them. So each
+step is weakened by a factor in (0, 1] until the effective number of images, (sum w)² / sum w², is
+no less than a part of what there is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_LEAST_SHIFTED = 1 / 3  # of the public images
+_LEAST_OF_CLASS = 1 / 50  # of the public images
+_FEWEST = 30
+_HALVINGS = 40
+
+
+def class_weights(public: Floats, means: Floats, counts: Floats) -> Floats:
+    """Give log weights (classes, n) of public vectors (n, dim), for classes with these means."""
+    covariance = np.atleast_2d(np.cov(public.T))
+    whole = counts @ means / counts.sum()
+    alike = np.zeros(len(public))
+    shift = public @ np.linalg.solve(covariance, whole - public.mean(axis=0))
+    if len(means) == 1:
+        return np.asarray(_heard(alike, shift, _LEAST_OF_CLASS) * shift[None])
+    nearer = _heard(alike, shift, _LEAST_SHIFTED) * shift
+    ratios = np.linalg.solve(covariance, (means - whole).T).T @ public.T
+    heard = [_heard(nearer, each, _LEAST_OF_CLASS) for each in ratios]
+    return np.asarray(nearer + np.array(heard)[:, None] * ratios)
+
+
+def effective_size(logs: Floats) -> float:
+    """Give (sum w)² / sum w² of log weights.
+
+    >>> round(effective_size(np.log([1.0, 1.0, 2.0])), 2)
+    2.67
+    """
+    weights = np.exp(logs - logs.max())
+    return float(weights.sum() ** 2 / np.square(weights).sum())
+
+
+def _heard(start: Floats, ratio: Floats, part: float) -> float:
+    """Give the largest factor of a log ratio that leaves enough images, by halving."""
+    least = min(max(part * len(start), _FEWEST), 0.9 * effective_size(start))
+    if effective_size(start + ratio) >= least:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (
+            (middle, high) if effective_size(start + middle * ratio) >= least else (low, middle)
+        )
+    return low

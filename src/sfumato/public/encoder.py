@@ -1,0 +1,142 @@
+"""An encoder: what a public network sees in an image, as a short vector no longer than 1.
+
+Let phi(x) be the averages of the maps of a network's later layers (`perceptual.py`), of norm 1.
+With the mean m of phi over public images and W its leading principal directions there, each divided
+by its deviation,
+
+    v(x) = W (phi(x) - m) / r,   shortened to norm 1 where it is longer,
+
+r being the median length over the public images. All directions count alike, so that a Gaussian
+with a diagonal covariance is a fair model of a class.
+
+phi - m is rounded to whole multiples of 2^-18, below 2^19 of them, and W to whole numbers below
+2^20: with at most 2^13 averages every partial sum is a whole number below 2^53, exact in any order.
+So is the length of v, whose entries are whole multiples of 2^-20 below 2^21 of them. So v(x) is a
+function of x alone, bit by bit, whichever images stand beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sfumato.data.batch import Batch
+from sfumato.errors import SfumatoError
+from sfumato.public.extractor import Extractor
+from sfumato.public.perceptual import PerceptualMap
+from sfumato.statistics.exact_map import digest
+
+Floats = NDArray[np.float64]
+
+_STEPS = 2.0**18  # of phi - m
+_LARGEST_WEIGHT = 2.0**20
+_FINE_STEPS = 2.0**20  # of a vector's entries
+_MOST_ENTRIES = 1 << 10
+_MOST_AVERAGES = 1 << 13
+_LATER = 2 / 3  # of the layers
+_AT_ONCE = 1000  # images
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """The vectors above, of private images and of public ones alike.
+
+    Parameters
+    ----------
+    view
+        The averages phi.
+    centre
+        The mean m, in steps.
+    weights
+        The directions W, (averages, dim), whole numbers.
+    radius
+        What a product's length is divided by.
+    """
+
+    view: PerceptualMap
+    centre: Floats
+    weights: Floats
+    radius: float
+
+    @classmethod
+    def of_public(cls, network: Extractor, images: NDArray[np.uint8], dim: int) -> Encoder:
+        """Learn mean, directions and radius from public images (n, height, width, channels)."""
+        view = view_of(network, images.shape[1:])
+        if len(images) < 2 * dim:
+            raise SfumatoError(
+                f"{dim} directions need at least {2 * dim} public images, and there are "
+                f"{len(images)}"
+            )
+        seen = np.concatenate([view(_batch(part)) for part in _parts(images)])
+        centre = np.rint(seen.mean(axis=0) * _STEPS)
+        apart = torch.from_numpy((seen - centre / _STEPS).astype(np.float32))
+        with torch.random.fork_rng([]):
+            torch.manual_seed(0)
+            _, lengths, directions = torch.svd_lowrank(apart, dim + 10, niter=4)
+        scaled = (directions / lengths.clamp_min(lengths[0] * 1e-6))[:, :dim].double().numpy()
+        weights = np.rint(scaled * ((_LARGEST_WEIGHT - 1) / np.abs(scaled).max()))
+        found = cls(view, centre, weights, 1.0)
+        products = np.linalg.norm(found._products(seen), axis=1)
+        return cls(view, centre, weights, max(1.0, float(np.median(products))))
+
+    def __post_init__(self) -> None:
+        if self.view.dim > _MOST_AVERAGES or self.dim > _MOST_ENTRIES:
+            raise SfumatoError("this network has too many averages for exact products")
+        if np.abs(self.weights).max() >= _LARGEST_WEIGHT or np.any(self.weights % 1):
+            raise ValueError("the weights are not whole numbers below 2^20")
+
+    @property
+    def dim(self) -> int:
+        """The length of a vector."""
+        return int(self.weights.shape[1])
+
+    @property
+    def norm(self) -> float:
+        """No vector is longer."""
+        return 1.0
+
+    @property
+    def nonnegative(self) -> bool:
+        """Entries have both signs."""
+        return False
+
+    def __call__(self, batch: Batch) -> Floats:
+        """Encode the images of a batch, one row each."""
+        entries = self._products(self.view(batch)) / self.radius
+        whole = np.rint(np.clip(entries, -2, 2) * _FINE_STEPS)
+        squared = np.einsum("ij,ij->i", whole, whole)
+        return np.asarray(whole / np.sqrt(np.maximum(squared, _FINE_STEPS**2))[:, None])
+
+    def of_images(self, images: NDArray[np.uint8]) -> Floats:
+        """Encode images (n, height, width, channels)."""
+        return np.concatenate([self(_batch(part)) for part in _parts(images)])
+
+    def describe(self) -> dict[str, Any]:
+        """Give the network and the digest of what was learned from public images."""
+        learned = digest(self.centre, self.weights, np.array(self.radius))
+        return {"encoder": learned, **self.view.describe()}
+
+    def _products(self, seen: Floats) -> Floats:
+        apart = np.clip(np.rint(seen * _STEPS) - self.centre, -2 * _STEPS, 2 * _STEPS)
+        return np.asarray(apart @ self.weights)
+
+
+def view_of(network: Extractor, shape: tuple[int, ...]) -> PerceptualMap:
+    """Give the averages of the later layers' maps of such images."""
+    height, width, channels = shape
+    layers = len(network.sizes(height, width, channels))
+    return PerceptualMap(
+        network, (height, width, channels), grid=1, last=max(1, round(_LATER * layers))
+    )
+
+
+def _parts(images: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
+    return [images[start : start + _AT_ONCE] for start in range(0, max(1, len(images)), _AT_ONCE)]
+
+
+def _batch(images: NDArray[np.uint8]) -> Batch:
+    return Batch(np.zeros((len(images), 1), np.int32), images.reshape(len(images), -1))

@@ -1,0 +1,156 @@
+"""A public encoder and decoder, in one file: images to short vectors, and vectors to images.
+
+All of it is learned from public images. The vectors of these images are kept too: a method may
+choose among them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from sfumato.errors import SfumatoError, within
+from sfumato.progress import Progress, silent
+from sfumato.public.catalogue import load_network, picture_code
+from sfumato.public.encoder import Encoder, view_of
+from sfumato.public.flow_decoder import FlowDecoder
+from sfumato.public.gallery import Gallery
+from sfumato.public.provenance import Provenance, digest_of_file
+from sfumato.storage import write_whole
+
+DECODERS = ("flow", "gallery")
+_FORMAT = 1
+
+
+class Decoder(Protocol):
+    """Gives an image for each feature vector, in units of the features' deviations."""
+
+    @property
+    def kind(self) -> str:
+        """Its name among `DECODERS`."""
+
+    @property
+    def about(self) -> Provenance | None:
+        """The public network that it draws with, if there is one."""
+
+    def __call__(self, features: NDArray[np.float32], seed: int) -> NDArray[np.uint8]:
+        """Draw images (n, height, width, channels)."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give all that it learned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """An encoder, a decoder, and the vectors of the public images that both were learned from."""
+
+    encoder: Encoder
+    decoder: Decoder
+    features: NDArray[np.float32]
+    network: str
+    about: Provenance
+
+    @classmethod
+    def train(
+        cls,
+        images: NDArray[np.uint8],
+        *,
+        name: str,
+        source: str,
+        licence: str,
+        network: str = "efficientnet-lite0",
+        decoder: str = "gallery",
+        dim: int = 128,
+        steps: int = 5000,
+        progress: Progress = silent,
+    ) -> Pair:
+        """Learn from public images (n, height, width, channels), and say where they come from."""
+        if decoder not in DECODERS:
+            raise SfumatoError(f"a decoder is one of {', '.join(DECODERS)}, not '{decoder}'")
+        within(dim=(dim, 1, 1024), steps=(steps, 1, 10_000_000))
+        code = picture_code() if decoder == "flow" else None
+        progress("encoding public images", None)
+        encoder = Encoder.of_public(load_network(network), images, dim)
+        features = encoder.of_images(images).astype(np.float32)
+        units = features * np.float32(np.sqrt(dim))
+        found: Decoder = (
+            FlowDecoder.train(units, images, code, steps, progress)
+            if code
+            else Gallery(units, images)
+        )
+        about = Provenance(name=name, source=source, digest="", licence=licence)
+        return cls(encoder, found, features, network, about)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width and channels of the images."""
+        return self.encoder.view.shape
+
+    @cached_property
+    def inputs(self) -> tuple[Provenance, ...]:
+        """All that it builds on."""
+        parts = (self.about, self.encoder.view.extractor.about, self.decoder.about)
+        return tuple(part for part in parts if part is not None)
+
+    def decode(self, features: NDArray[np.floating[Any]], seed: int) -> NDArray[np.uint8]:
+        """Draw an image for each feature vector."""
+        return self.decoder((features * np.sqrt(self.encoder.dim)).astype(np.float32), seed)
+
+    def save(self, path: str | Path) -> None:
+        """Write it as one file."""
+        encoder = self.encoder
+        told = {
+            "format": _FORMAT,
+            "network": self.network,
+            "identity": encoder.view.extractor.identity,
+            "shape": self.shape,
+            "radius": encoder.radius,
+            "decoder": self.decoder.kind,
+            "about": asdict(self.about),
+        }
+        arrays = {"features": self.features, "centre": encoder.centre, "weights": encoder.weights}
+        arrays |= {f"decoder/{key}": array for key, array in self.decoder.arrays().items()}
+        whole = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
+        write_whole(Path(path), save(whole, {"pair": json.dumps(told)}))
+
+
+def load_pair(path: str | Path) -> Pair:
+    """Read a pair, or say in one line what is wrong with it."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            told = json.loads((file.metadata() or {})["pair"])
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise SfumatoError(
+            f"there is no file {path}: make it of public images with 'sfumato public train'"
+        ) from None
+    except (SafetensorError, KeyError, ValueError, OSError):
+        raise SfumatoError(f"{path} is not a pair that 'sfumato public train' wrote") from None
+    if told["format"] != _FORMAT:
+        raise SfumatoError(f"{path} was written by another version: make it anew")
+    network = load_network(told["network"])
+    if network.identity != told["identity"]:
+        raise SfumatoError(f"{told['network']} is not the network that {path} was made with")
+    encoder = Encoder(
+        view_of(network, tuple(told["shape"])), arrays["centre"], arrays["weights"], told["radius"]
+    )
+    about = Provenance(**{**told["about"], "digest": digest_of_file(Path(path))})
+    decoder = _decoder(told, arrays)
+    return Pair(encoder, decoder, arrays["features"], told["network"], about)
+
+
+def _decoder(told: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Decoder:
+    prefix = "decoder/"
+    own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+    if told["decoder"] == "gallery":
+        units = arrays["features"] * np.float32(np.sqrt(arrays["features"].shape[1]))
+        return Gallery(units, own["images"])
+    return FlowDecoder(own, picture_code(), tuple(told["shape"]))

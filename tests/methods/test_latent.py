@@ -1,0 +1,209 @@
+"""Feature vectors of a public encoder: what is released of them, and what is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sfumato.data.batch import Batch
+from sfumato.data.image_codec import ImageCodec
+from sfumato.errors import SfumatoError
+from sfumato.methods.latent.ratio import class_weights, effective_size
+from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.noise import Sampler
+from sfumato.registry import method_class
+from sfumato.schema import Images, Numeric, Schema
+
+pytest.importorskip("torch")
+
+from command_line import run
+from methods.forms import curator_of, no_noise
+from sfumato.loading import load
+from sfumato.methods.latent.dre import Dre
+from sfumato.methods.latent.mge import FirstTwoMoments, Mge
+from sfumato.public.pair import Pair, load_pair
+
+SHAPES = Schema(images=Images(height=12, width=12, channels=3, classes=("red", "blue")))
+
+
+def pictures(rows: int, seed: int, colours: tuple[int, ...] = (0, 1, 2)) -> np.ndarray:
+    """Pictures of one of several colours each, bright and dark, with a bar somewhere."""
+    rng = np.random.default_rng(seed)
+    found = rng.integers(0, 60, (rows, 12, 12, 3))
+    colour = rng.choice(colours, rows)
+    for index, place in enumerate(rng.integers(0, 9, rows)):
+        found[index, :, :, colour[index]] += 100
+        found[index, place : place + 3] += 80
+    return found.clip(0, 255).astype(np.uint8)
+
+
+def private(rows: int) -> tuple[np.ndarray, list[str]]:
+    half = rows // 2
+    x = np.concatenate([pictures(half, 1, (0,)), pictures(rows - half, 2, (2,))])
+    return x, ["red"] * half + ["blue"] * (rows - half)
+
+
+@pytest.fixture(scope="module")
+def pair_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("pair") / "bars.pair"
+    Pair.train(
+        pictures(400, 0), name="bars", source="made by a test", licence="none", dim=6,
+        network="untrained",
+    ).save(path)  # fmt: skip
+    return str(path)
+
+
+def encoded(data: tuple[np.ndarray, list[str]]) -> Batch:
+    return ImageCodec(SHAPES.images).encode(data)  # type: ignore[arg-type]
+
+
+def test_a_pair_comes_back_from_its_file(pair_file: str) -> None:
+    pair = load_pair(pair_file)
+    public = pictures(400, 0)
+    vectors = pair.encoder.of_images(public)
+    assert np.array_equal(pair.features, vectors.astype(np.float32))
+    assert np.array_equal(pair.decode(pair.features[:20], 0), public[:20])
+    named = [each.name for each in pair.inputs]
+    assert named == ["bars", "untrained"]
+    assert len(pair.about.digest) == 64
+
+
+def test_a_vector_depends_on_its_image_alone_and_is_no_longer_than_one(pair_file: str) -> None:
+    encoder = load_pair(pair_file).encoder
+    x = np.concatenate([pictures(70, 5), np.full((1, 12, 12, 3), 255, np.uint8)])
+    together = encoder.of_images(x)
+    order = np.random.default_rng(0).permutation(len(x))
+    assert np.array_equal(encoder.of_images(x[order]), together[order])
+    for index in (0, 33, 70):
+        assert np.array_equal(encoder.of_images(x[index : index + 1])[0], together[index])
+    assert np.linalg.norm(together, axis=1).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("method", [Mge, Dre])
+@pytest.mark.parametrize("relation", list(Relation))
+def test_one_image_moves_the_sum_no_further_than_is_paid_for(
+    method: type[Mge | Dre], relation: Relation, pair_file: str
+) -> None:
+    """Whatever the image: also one that the network sees nothing of, or is all white."""
+    made = method(pair=pair_file)
+    space = made.space(SHAPES)
+    statistic = made.summed(space, made.public_pair(space))
+    odd = np.stack([np.zeros((12, 12, 3)), np.full((12, 12, 3), 255)]).astype(np.uint8)
+    x = np.concatenate([pictures(20, 3), odd])
+    rows = encoded((x, ["red", "blue"] * 11))
+    each = [statistic.sum(rows.where(slice(i, i + 1))) for i in range(len(rows))]
+    bound = statistic.sensitivity(relation)
+    if relation is Relation.ADD_REMOVE:
+        assert max(np.linalg.norm(one) for one in each) <= bound
+    else:
+        assert max(np.linalg.norm(a - b) for a in each for b in each) <= bound
+
+
+def test_squares_are_shortened_to_the_norm_that_is_paid_for() -> None:
+    class Spikes:
+        dim, norm, nonnegative = 64, 1.0, False
+
+        def __call__(self, batch: Batch) -> np.ndarray:
+            return np.eye(64)[: len(batch)]
+
+        def describe(self) -> dict[str, str]:
+            return {}
+
+    moments = FirstTwoMoments(Spikes())
+    batch = Batch(np.zeros((5, 1), np.int32), np.zeros((5, 1), np.uint8))
+    assert np.linalg.norm(moments(batch), axis=1) == pytest.approx(1.0)
+
+
+def test_a_gaussian_has_the_mean_and_the_variance_of_the_class(pair_file: str) -> None:
+    rows = encoded(private(300))
+    method = Mge(pair=pair_file)
+    model = method.learn(curator_of(rows, SHAPES, Budget(epsilon=1e4), no_noise))
+    vectors = load_pair(pair_file).encoder(rows)
+    for label in (0, 1):
+        own = vectors[rows.codes[:, 0] == label]
+        assert np.abs(model.learned["means"][label] - own.mean(axis=0)).max() < 0.02
+        assert model.learned["variances"][label] == pytest.approx(
+            own.var(axis=0), rel=0.3, abs=0.01
+        )
+
+
+@pytest.mark.parametrize("settings", [{}, {"ratio": "discriminator"}])
+def test_classes_are_drawn_from_the_public_images_that_show_them(
+    settings: dict[str, str], pair_file: str, sampler: Sampler, tmp_path: Path
+) -> None:
+    method = Dre(pair=pair_file, **settings)  # type: ignore[arg-type]
+    rows, budget = encoded(private(1000)), Budget(epsilon=5, delta=1e-5)
+    model = method.learn(curator_of(rows, SHAPES, budget, sampler))
+    planned = method.plan(SHAPES, budget).guarantee
+    assert model.guarantee.epsilon == pytest.approx(planned.epsilon, rel=1e-3)
+    assert model.guarantee.epsilon <= 5
+    model.save(tmp_path / "model.sfumato")
+    again = load(tmp_path / "model.sfumato")
+    for name, strong, weak in (("red", 0, 2), ("blue", 2, 0)):
+        made = again.sample(200, given={"class": name}).x.astype(float)  # type: ignore[attr-defined]
+        assert made[..., strong].mean() - made[..., weak].mean() > 40
+
+
+def test_weights_leave_enough_images() -> None:
+    """Even where the private mean lies far from all public vectors."""
+    rng = np.random.default_rng(0)
+    public = rng.normal(size=(3000, 5)) / 3
+    means = np.array([[0.9, 0, 0, 0, 0], [0, 0.3, 0, 0, 0]])
+    logs = class_weights(public, means, np.array([500.0, 500.0]))
+    sizes = [effective_size(each) for each in logs]
+    assert min(sizes) >= 59
+    found = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True) @ public
+    assert found[0, 0] > 0.4 > 0.2 > abs(found[0, 1])
+    assert found[1, 1] == pytest.approx(0.3, abs=0.1)
+
+
+def test_few_public_images_are_told_of(pair_file: str) -> None:
+    from sfumato.methods.latent.dre import _warn_of_few
+
+    with pytest.warns(UserWarning, match="1 of 2 classes rest on few public images"):
+        _warn_of_few(np.array([np.zeros(400), np.r_[50.0, np.zeros(399)]]))
+
+
+@pytest.mark.parametrize("name", ["mge", "dre"])
+def test_what_does_not_fit_is_refused_before_anything_is_spent(name: str, pair_file: str) -> None:
+    method = method_class(name)
+    budget = Budget(epsilon=1)
+    with pytest.raises(SfumatoError, match="'sfumato public train', and name the file"):
+        method().plan(SHAPES, budget)
+    with pytest.raises(SfumatoError, match=r"there is no file gone\.pair: make it"):
+        method(pair="gone.pair").plan(SHAPES, budget)  # type: ignore[call-arg]
+    with pytest.raises(SfumatoError, match="is not a pair"):
+        method(pair=__file__).plan(SHAPES, budget)  # type: ignore[call-arg]
+    other = Schema(images=Images(height=8, width=8, channels=3))
+    with pytest.raises(SfumatoError, match="is for images of 12 x 12 x 3, not of 8 x 8 x 3"):
+        method(pair=pair_file).plan(other, budget)  # type: ignore[call-arg]
+    with pytest.raises(SfumatoError, match="is for image sets"):
+        method(pair=pair_file).plan(Schema(columns={"a": Numeric(low=0, high=1)}), budget)  # type: ignore[call-arg]
+
+
+def test_from_public_images_to_synthetic_ones_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("public.npz", x=pictures(200, 0))
+    x, y = private(100)
+    np.savez("private.npz", x=x, y=np.array(y))
+    Path("shapes.toml").write_text(SHAPES.to_toml())
+    train = ("public", "train", "public.npz", "-s", "shapes.toml", "-o", "bars.pair", "--dim", "6",
+             "--network", "untrained", "--source", "made by a test",
+             "--licence", "none")  # fmt: skip
+    assert run(capsys, *train) == (0, "bars.pair\n", told_of("reading", "encoding"))
+    code, _, told = run(capsys, *train)
+    assert (code, "bars.pair" in told and "--force" in told) == (2, True)
+    synth = ("synth", "private.npz", "-s", "shapes.toml", "-e", "3", "-m", "dre",
+             "--set", "pair=bars.pair", "-o", "made.npz", "-n", "20", "--report", "made.html",
+             "--ledger", "ledger.sqlite", "-q")  # fmt: skip
+    assert run(capsys, *synth)[0] == 0
+    assert np.load("made.npz")["x"].shape == (20, 12, 12, 3)
+    assert "made by a test" in Path("made.html").read_text()
+
+
+def told_of(*stages: str) -> str:
+    return "".join(f"{stage} public images\n" for stage in stages)
