@@ -27,11 +27,17 @@ def fid_of(
 
     FIDs grow as pictures get fewer: only those of the same `most` are comparable.
     """
-    generated = _network().features(_some(images, most))
-    return frechet_distance(_kept_features(reference_name, _some(real_images, most)), generated)
+    generated = features_of(some(images, most))
+    return frechet_distance(kept_features(reference_name, some(real_images, most)), generated)
 
 
-def _kept_features(name: str, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+def features_of(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Give what Inception sees in each image."""
+    return _network().features(images)
+
+
+def kept_features(name: str, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Give the same of public benchmark images, worked out once."""
     content = sha256(_network().about.digest.encode())
     content.update(repr(images.shape).encode())
     content.update(np.ascontiguousarray(images).tobytes())
@@ -44,5 +50,6 @@ def _kept_features(name: str, images: NDArray[np.uint8]) -> NDArray[np.float32]:
     return np.asarray(np.load(path))
 
 
-def _some(images: NDArray[np.uint8], most: int) -> NDArray[np.uint8]:
+def some(images: NDArray[np.uint8], most: int) -> NDArray[np.uint8]:
+    """Draw some images, the same ones each time."""
     return images[np.sort(np.random.default_rng(0).permutation(len(images))[:most])]

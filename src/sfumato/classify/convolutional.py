@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.errors import SfumatoError
+from sfumato.methods.base import GRADIENT_ARITHMETIC
 from sfumato.methods.spaces import ImageSpace, PointSpace
 
 if TYPE_CHECKING:
@@ -22,10 +23,7 @@ class Convolutional(Classifier):
     """A network of two convolutions and two dense layers, for image sets."""
 
     name: ClassVar[str] = "convolutional"
-    arithmetic: ClassVar[str] = (
-        "a network's gradients are computed in double precision, in which rows that stand together "
-        "change each other's last bits, some 1e-13 of a gradient: clipping aims 1e-4 lower for that"
-    )
+    arithmetic: ClassVar[str] = GRADIENT_ARITHMETIC
 
     learning_rate: float = 0.005
 

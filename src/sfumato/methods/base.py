@@ -34,6 +34,12 @@ from sfumato.storage import locked, write_whole
 FORMAT = 1
 """The version of model files that `Fitted.save` writes."""
 
+GRADIENT_ARITHMETIC = (
+    "a network's gradients are computed in double precision, in which rows that stand together "
+    "change each other's last bits, some 1e-13 of a gradient: clipping aims 1e-4 lower for that"
+)
+"""What a reader of the certificate must know where a network is trained on private rows."""
+
 Given = Mapping[str, Wanted]
 """What sampled rows must have, by column: a value, one of several, or one of a range."""
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from sfumato.data.image_codec import ImageCodec
 from sfumato.errors import SfumatoError, within
-from sfumato.methods.base import Plan
+from sfumato.methods.base import GRADIENT_ARITHMETIC, Plan
 from sfumato.methods.class_counts import COUNT_SHARE
 from sfumato.methods.embedding.base import EmbeddingMethod
 from sfumato.methods.spaces import ImageSpace, PointSpace
@@ -101,6 +101,11 @@ class Mepf(EmbeddingMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         within(grid=(self.grid, 1, 1024), squares=(self.squares, 0, 0.99))
+
+    @property
+    def arithmetic(self) -> str:
+        """What a reader of the certificate must know about gradients, where there are any."""
+        return GRADIENT_ARITHMETIC if self.network == TRAINED else ""
 
     def public_inputs(self) -> tuple[Provenance, ...]:
         """Name the network."""

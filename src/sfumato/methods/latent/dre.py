@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import SfumatoError, within
-from sfumato.methods.base import Plan
+from sfumato.methods.base import GRADIENT_ARITHMETIC, Plan
 from sfumato.methods.class_counts import COUNT_SHARE
 from sfumato.methods.latent.base import GRID_BITS, Arrays, LatentMethod
 from sfumato.methods.latent.ratio import class_weights, effective_size
@@ -59,6 +59,11 @@ class Dre(LatentMethod):
         within(width=(self.width, 1, 1024))
         if self.ratio not in RATIOS:
             raise SfumatoError(f"ratio is one of {', '.join(RATIOS)}, not '{self.ratio}'")
+
+    @property
+    def arithmetic(self) -> str:
+        """What a reader of the certificate must know about gradients, where there are any."""
+        return GRADIENT_ARITHMETIC if self.ratio == "discriminator" else ""
 
     def features(self, pair: Pair) -> Encoder:
         """Give the vectors."""
