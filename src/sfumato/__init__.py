@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from sfumato.methods.embedding.hp import Hp
     from sfumato.methods.embedding.mepf import Mepf
     from sfumato.methods.embedding.merf import Merf
+    from sfumato.methods.gan.method import Gan
+    from sfumato.methods.latent.dre import Dre
+    from sfumato.methods.latent.mge import Mge
     from sfumato.methods.moments.method import Moments
     from sfumato.methods.pairs.method import Pairs
     from sfumato.privacy.budget import Budget, Guarantee, Relation
@@ -43,6 +46,9 @@ _HOMES = {
     "sfumato.methods.embedding.hp": ["Hp"],
     "sfumato.methods.embedding.mepf": ["Mepf"],
     "sfumato.methods.embedding.merf": ["Merf"],
+    "sfumato.methods.gan.method": ["Gan"],
+    "sfumato.methods.latent.dre": ["Dre"],
+    "sfumato.methods.latent.mge": ["Mge"],
     "sfumato.methods.moments.method": ["Moments"],
     "sfumato.methods.pairs.method": ["Pairs"],
     "sfumato.privacy.budget": ["Budget", "Guarantee", "Relation"],
@@ -61,6 +67,8 @@ __all__ = [
     "Categorical",
     "CsvFormat",
     "Datetime",
+    "Dre",
+    "Gan",
     "Gate",
     "Guarantee",
     "Hp",
@@ -71,6 +79,7 @@ __all__ = [
     "Mepf",
     "Merf",
     "Method",
+    "Mge",
     "Model",
     "Moments",
     "Numeric",

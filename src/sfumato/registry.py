@@ -9,6 +9,7 @@ from sfumato.methods.base import Method
 
 SYNTHESIZERS = {
     "dre": "sfumato.methods.latent.dre.Dre",
+    "gan": "sfumato.methods.gan.method.Gan",
     "hp": "sfumato.methods.embedding.hp.Hp",
     "mepf": "sfumato.methods.embedding.mepf.Mepf",
     "merf": "sfumato.methods.embedding.merf.Merf",

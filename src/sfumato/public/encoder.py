@@ -9,8 +9,9 @@ by its deviation,
 r being the median length over the public images. All directions count alike, so that a Gaussian
 with a diagonal covariance is a fair model of a class.
 
-phi - m is rounded to whole multiples of 2^-18, below 2^19 of them, and W to whole numbers below
-2^20: with at most 2^13 averages every partial sum is a whole number below 2^53, exact in any order.
+phi - m is rounded to whole multiples of 2^-18, and is no longer than 2 but for rounding, below 2^20
+of them. W is rounded to whole numbers below 2^20. By Cauchy and Schwarz every partial sum of a
+product over d averages is a whole number below 2^40 sqrt(d), at most 2^50: exact in any order.
 So is the length of v, whose entries are whole multiples of 2^-20 below 2^21 of them. So v(x) is a
 function of x alone, bit by bit, whichever images stand beside it.
 """
@@ -36,7 +37,7 @@ _STEPS = 2.0**18  # of phi - m
 _LARGEST_WEIGHT = 2.0**20
 _FINE_STEPS = 2.0**20  # of a vector's entries
 _MOST_ENTRIES = 1 << 10
-_MOST_AVERAGES = 1 << 13
+_MOST_AVERAGES = 1 << 20
 _LATER = 2 / 3  # of the layers
 _AT_ONCE = 1000  # images
 
@@ -88,6 +89,8 @@ class Encoder:
             raise SfumatoError("this network has too many averages for exact products")
         if np.abs(self.weights).max() >= _LARGEST_WEIGHT or np.any(self.weights % 1):
             raise ValueError("the weights are not whole numbers below 2^20")
+        if np.linalg.norm(self.centre) > 1.5 * _STEPS:
+            raise ValueError("the centre is longer than the mean of vectors of norm 1")
 
     @property
     def dim(self) -> int:

@@ -102,7 +102,11 @@ class Pair:
 
     def decode(self, features: NDArray[np.floating[Any]], seed: int) -> NDArray[np.uint8]:
         """Draw an image for each feature vector."""
-        return self.decoder((features * np.sqrt(self.encoder.dim)).astype(np.float32), seed)
+        return self.decoder(self.in_units(features), seed)
+
+    def in_units(self, features: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
+        """Give vectors with entries of about unit deviation."""
+        return np.asarray(features * np.sqrt(self.encoder.dim), np.float32)
 
     def save(self, path: str | Path) -> None:
         """Write it as one file."""

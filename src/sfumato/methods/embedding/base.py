@@ -12,20 +12,17 @@ from abc import abstractmethod
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.data.image_codec import ImageCodec
-from sfumato.data.image_set import ImageSet
-from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SfumatoError, within
-from sfumato.methods.base import Given, Method, Model, Plan
-from sfumato.methods.class_counts import COUNT_SHARE, counts_of, drawn_classes, noisy_counts
+from sfumato.errors import within
+from sfumato.methods.base import Plan
+from sfumato.methods.class_counts import COUNT_SHARE, counts_of, noisy_counts
 from sfumato.methods.expectation import Expectation, smallest_class
-from sfumato.methods.spaces import ImageSpace, PointSpace, space_of
+from sfumato.methods.generator import GeneratorMethod, GeneratorModel
+from sfumato.methods.spaces import PointSpace, space_of
 from sfumato.methods.target_advice import target_advice
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.planning import plan_spend
@@ -37,29 +34,21 @@ from sfumato.schema import Schema
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from sfumato.methods.embedding.networks import Generator
     from sfumato.methods.embedding.training import Embedding, Target
 
 _TARGET = "Each class of a target is learned apart, from its own rows, and can be asked for."
 
-_TABLE_CODE, _IMAGE_CODE = 14, 5  # random numbers behind a row
-_SAMPLED_AT_ONCE = 2_000
-
 
 @dataclass(frozen=True, kw_only=True)
-class EmbeddingMethod(Method):
+class EmbeddingMethod(GeneratorMethod):
     """A method that meets mean embeddings.
 
     Parameters
     ----------
-    target
-        The column to condition on, a category. None models all columns alike. The classes of an
-        image set are those of its schema.
-    balanced
-        The owner's public word that all classes are equally frequent: then only the number of
-        rows is released, and not that of each class.
     steps
         The most steps to train.
+
+    `target` and `balanced` are those of `GeneratorMethod`.
     """
 
     free: ClassVar[frozenset[str]] = frozenset({"seed", "steps"})
@@ -70,21 +59,11 @@ class EmbeddingMethod(Method):
     batch: ClassVar[int] = 500
     """Generated rows in a step."""
 
-    target: str | None = None
-    balanced: bool = False
     steps: int = 1000
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within(steps=(self.steps, 1, 1_000_000))
-
-    def codec(self, schema: Schema) -> TableCodec | ImageCodec:
-        """Give the code of the schema."""
-        return ImageCodec(schema.images) if schema.images else TableCodec(schema)
-
-    def space(self, schema: Schema) -> PointSpace:
-        """Give the space of the schema's rows."""
-        return space_of(self.codec(schema), self.target)
 
     def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what would be released."""
@@ -152,7 +131,7 @@ class EmbeddingMethod(Method):
     ) -> list[tuple[Embedding, Target]]:
         """Release embeddings; the generator is trained to meet one after the other."""
 
-    def learn(self, curator: Curator, progress: Progress = silent) -> EmbeddingModel:
+    def learn(self, curator: Curator, progress: Progress = silent) -> GeneratorModel:
         """Release the counts and the embeddings, and train a generator to meet them."""
         space = space_of(curator.codec, self.target)
         # What fails, for want of torch or of a network, fails before anything is spent.
@@ -173,7 +152,7 @@ class EmbeddingMethod(Method):
                 checkpoint=self._checkpoint(curator, number),
                 progress=progress,
             )
-        return EmbeddingModel(
+        return GeneratorModel(
             method=self,
             schema=curator.schema,
             guarantee=curator.guarantee,
@@ -182,24 +161,6 @@ class EmbeddingMethod(Method):
             counts=counts,
             weights={k: v.numpy() for k, v in generator.state_dict().items()},
         )
-
-    def generator(self, space: PointSpace) -> Generator:
-        """Make an untrained generator."""
-        try:
-            import torch
-        except ImportError:
-            raise SfumatoError(f"{self.name} needs torch: pip install 'sfumato[neural]'") from None
-        with torch.random.fork_rng([]):
-            torch.manual_seed(self.seed)
-            return self.network_for(space)
-
-    def network_for(self, space: PointSpace) -> Generator:
-        """Make the network for a space."""
-        from sfumato.methods.embedding.networks import ImageGenerator, TableGenerator
-
-        if isinstance(space, ImageSpace):
-            return ImageGenerator(_IMAGE_CODE, space.classes, space.codec.shape)
-        return TableGenerator(_TABLE_CODE, space.classes, space.size, space.blocks)
 
     def _checkpoint(self, curator: Curator, number: int) -> Path | None:
         """Name the state of a training by all that determines it."""
@@ -228,54 +189,3 @@ def with_nulls(space: PointSpace, points: Tensor) -> tuple[Tensor, Tensor]:
         numbers = numbers.clone()
         numbers[:, places] = torch.where(missing, defaults, numbers[:, places])
     return numbers, blocks
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class EmbeddingModel(Model):
-    """A trained generator and the noisy number of rows of each class."""
-
-    method: EmbeddingMethod
-    counts: NDArray[np.float64]
-    weights: dict[str, NDArray[Any]]
-
-    @property
-    def rows(self) -> int:
-        """The noisy number of rows."""
-        return max(1, round(float(self.counts.sum())))
-
-    def sample(
-        self, n: int | None = None, given: Given | None = None, seed: int = 0
-    ) -> pa.Table | ImageSet:
-        """Draw rows or images; only the class can be given."""
-        import torch
-
-        space = self.method.space(self.schema)
-        generator = self.method.generator(space)
-        generator.load_state_dict({k: torch.tensor(v) for k, v in self.weights.items()})
-        generator.eval()
-        rng = np.random.default_rng(seed)
-        n = self.how_many(n)
-        classes = drawn_classes(self.counts, n, space, given or {}, rng)
-        noise = rng.standard_normal((n, generator.code), dtype=np.float32)
-        points = [np.empty((0, space.size + sum(space.blocks)), np.float32)]
-        with torch.no_grad():
-            for start in range(0, n, _SAMPLED_AT_ONCE):
-                part = slice(start, start + _SAMPLED_AT_ONCE)
-                onehot = torch.eye(space.classes)[torch.from_numpy(classes[part])]
-                points.append(generator(torch.from_numpy(noise[part]), onehot).numpy())
-        return space.decode(np.concatenate(points), classes, rng)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the counts and the generator's weights."""
-        return {"counts": self.counts} | {f"weights/{k}": v for k, v in self.weights.items()}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], **common: Any) -> EmbeddingModel:
-        """Read back what `arrays` gave."""
-        weights = {
-            k.removeprefix("weights/"): v for k, v in arrays.items() if k.startswith("weights/")
-        }
-        return cls(counts=arrays["counts"], weights=weights, **common)
-
-
-EmbeddingMethod.model_class = EmbeddingModel

@@ -44,8 +44,8 @@ from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.hermite import Hermite
 
 if TYPE_CHECKING:
-    from sfumato.methods.embedding.networks import Generator
     from sfumato.methods.embedding.training import Embedding, Target
+    from sfumato.methods.networks import Generator
 
 _SHORTEST, _LENGTH = 0.1, 0.05  # at least, and for two columns
 _LEAST = 0.01  # that may be asked for: 130 features
@@ -168,7 +168,7 @@ class Hp(EmbeddingMethod):
 
     def network_for(self, space: PointSpace) -> Generator:
         """Make the network that was asked for."""
-        from sfumato.methods.embedding.networks import ImageGenerator, TableGenerator
+        from sfumato.methods.networks import ImageGenerator, TableGenerator
 
         if not isinstance(space, ImageSpace):
             return super().network_for(space)

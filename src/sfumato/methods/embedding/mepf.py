@@ -48,8 +48,8 @@ from sfumato.statistics.algebra import PerClass, Quantized
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from sfumato.methods.embedding.networks import Generator
     from sfumato.methods.embedding.training import Embedding, Target
+    from sfumato.methods.networks import Generator
     from sfumato.public.extractor import Extractor
     from sfumato.public.perceptual import PerceptualMap
 
@@ -169,7 +169,7 @@ class Mepf(EmbeddingMethod):
 
     def network_for(self, space: PointSpace) -> Generator:
         """Make the generator: residual for colour."""
-        from sfumato.methods.embedding.networks import ResidualGenerator
+        from sfumato.methods.networks import ResidualGenerator
 
         assert isinstance(space, ImageSpace)
         if space.codec.shape[2] == 1:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from sfumato.methods.embedding.networks import Generator
+from sfumato.methods.networks import Generator
 from sfumato.methods.shrinkage import class_means
 from sfumato.progress import Progress, silent
 from sfumato.storage import write_whole

@@ -70,16 +70,7 @@ class LatentMethod(Method):
 
     def public_pair(self, space: ImageSpace | None = None) -> Pair:
         """Read the pair, and see that it fits."""
-        if not self.pair:
-            raise SfumatoError(
-                f"{self.name} needs a public encoder and decoder: make them of public images with "
-                "'sfumato public train', and name the file with --set pair=FILE"
-            )
-        found = _pair(self.pair)
-        if space and space.codec.shape != found.shape:
-            sizes = (" x ".join(map(str, shape)) for shape in (found.shape, space.codec.shape))
-            raise SfumatoError("{} is for images of {}, not of {}".format(self.pair, *sizes))
-        return found
+        return pair_for(self.name, self.pair, space)
 
     @abstractmethod
     def features(self, pair: Pair) -> FeatureMap:
@@ -143,6 +134,20 @@ class LatentMethod(Method):
             public=pair.inputs,
             counts=counts,
         )
+
+
+def pair_for(method: str, file: str, space: ImageSpace | None = None) -> Pair:
+    """Read a method's pair, and see that it fits."""
+    if not file:
+        raise SfumatoError(
+            f"{method} needs a public encoder and decoder: make them of public images with "
+            "'sfumato public train', and name the file with --set pair=FILE"
+        )
+    found = _pair(file)
+    if space and space.codec.shape != found.shape:
+        sizes = (" x ".join(map(str, shape)) for shape in (found.shape, space.codec.shape))
+        raise SfumatoError("{} is for images of {}, not of {}".format(file, *sizes))
+    return found
 
 
 @cache

@@ -59,6 +59,23 @@ class TableGenerator(Generator):
         return torch.cat([numbers.sigmoid(), *(block.softmax(dim=1) for block in blocks)], dim=1)
 
 
+class VectorGenerator(Generator):
+    """A small multi-layer perceptron that makes feature vectors."""
+
+    def __init__(self, classes: int, size: int, code: int = 32, hidden: int = 256) -> None:
+        super().__init__()
+        self.code = code
+        self.layers = nn.Sequential(
+            nn.Linear(code + classes, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(),
+            nn.Linear(hidden, size),
+        )  # fmt: skip
+
+    def forward(self, codes: Tensor, classes: Tensor) -> Tensor:
+        """Give vectors, in units of their deviations."""
+        made: Tensor = self.layers(torch.cat([codes, classes], dim=1))
+        return made
+
+
 class ImageGenerator(Generator):
     """Two dense and two convolutional layers with bilinear upsampling (Harder et al. 2021).
 

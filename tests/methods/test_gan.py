@@ -1,0 +1,122 @@
+"""GANs with noisy critics: from scratch, from public images, and in features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sfumato.data.table_codec import TableCodec
+from sfumato.errors import SfumatoError
+from sfumato.privacy.budget import Budget, TrainingSpend
+from sfumato.privacy.ledger import Ledger
+from sfumato.schema import Categorical, Images, Numeric, Schema
+
+torch = pytest.importorskip("torch")
+
+import pyarrow as pa  # noqa: E402
+
+from methods.forms import curator_of, no_noise  # noqa: E402
+from sfumato.loading import load  # noqa: E402
+from sfumato.methods.gan.method import Gan  # noqa: E402
+from sfumato.public.pair import Pair  # noqa: E402
+
+TABLE = Schema(
+    columns={
+        "x": Numeric(low=0, high=1),
+        "kind": Categorical(values=("a", "b")),
+        "side": Categorical(values=("left", "right")),
+    }
+)
+SHAPES = Schema(images=Images(height=8, width=8, channels=1, classes=("dark", "bright")))
+
+
+def rows(n: int) -> pa.Table:
+    """Left: small numbers and mostly a; right: large ones and mostly b."""
+    rng = np.random.default_rng(0)
+    right = rng.random(n) < 0.5
+    kinds = np.where(rng.random(n) < 0.9, right, ~right)
+    return pa.table(
+        {
+            "x": np.clip(np.where(right, 0.8, 0.2) + 0.05 * rng.standard_normal(n), 0, 1),
+            "kind": np.where(kinds, "b", "a"),
+            "side": np.where(right, "right", "left"),
+        }
+    )
+
+
+def shades(n: int) -> tuple[np.ndarray, list[str]]:
+    rng = np.random.default_rng(0)
+    bright = rng.random(n) < 0.5
+    pixels = rng.integers(0, 60, (n, 8, 8)) + 150 * bright[:, None, None]
+    return pixels.astype(np.uint8), np.where(bright, "bright", "dark").tolist()
+
+
+def test_columns_are_learned_by_class(tmp_path: Path) -> None:
+    method = Gan(target="side", rate=0.2, epochs=30, learning_rate=0.01)
+    encoded = TableCodec(TABLE).encode(rows(2000))
+    budget = Budget(epsilon=30)
+    model = method.learn(curator_of(encoded, TABLE, budget, no_noise))
+    planned = method.plan(TABLE, budget).guarantee
+    assert model.guarantee.epsilon == pytest.approx(planned.epsilon, rel=1e-3)
+    assert model.guarantee.epsilon <= 30
+    model.save(tmp_path / "model.sfumato")
+    made = load(tmp_path / "model.sfumato").sample(1000)  # type: ignore[attr-defined]
+    right = np.asarray(made["side"]) == "right"
+    x = np.asarray(made["x"])
+    assert x[right].mean() - x[~right].mean() > 0.3
+    kinds = np.asarray(made["kind"]) == "b"
+    assert kinds[right].mean() - kinds[~right].mean() > 0.3
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"start": "public"}, {"start": "public", "inside": "features"}]
+)
+def test_images_are_learned_in_pixels_and_in_features(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One payment, also when the finished run is asked for again."""
+    monkeypatch.setattr("sfumato.methods.gan.learner._PRACTICE", 30)
+    if settings:
+        x, _ = shades(200)
+        settings["pair"] = str(tmp_path / "shades.pair")
+        Pair.train(
+            x[..., None], name="shades", source="a test", licence="none", dim=4, network="untrained"
+        ).save(settings["pair"])
+    method = Gan(rate=0.1, epochs=2, **settings)
+    ledger = Ledger(":memory:")
+    models = [
+        method.fit(
+            shades(300), SHAPES, Budget(epsilon=20), ledger=ledger, dataset="shades",
+            folder=tmp_path / "releases",
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    assert len(models[0].public) == (2 if settings else 0)
+    paid = [entry.spend for entry in ledger.entries()]
+    assert [isinstance(spend, TrainingSpend) for spend in paid] == [False, True]
+    first, again = (model.sample(20, seed=1) for model in models)
+    assert first.x.shape[:3] == (20, 8, 8)
+    assert np.array_equal(first.x, again.x)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"start": "middle"}, "start is one of scratch, public"),
+        ({"inside": "out"}, "inside is one of rows, features"),
+        ({"critic_steps": 0}, "critic_steps"),
+    ],
+)
+def test_settings_without_sense_are_refused(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(SfumatoError, match=told):
+        Gan(**settings)
+
+
+def test_public_images_are_for_image_sets() -> None:
+    with pytest.raises(SfumatoError, match="for tables start from scratch"):
+        Gan(inside="features", pair="p").plan(TABLE, Budget(epsilon=1))
+    with pytest.raises(SfumatoError, match="gan needs a public encoder and decoder"):
+        Gan(start="public").plan(SHAPES, Budget(epsilon=1))
