@@ -64,8 +64,10 @@ class Encoder:
     radius: float
 
     @classmethod
-    def of_public(cls, network: Extractor, images: NDArray[np.uint8], dim: int) -> Encoder:
-        """Learn mean, directions and radius from public images (n, height, width, channels)."""
+    def of_public(
+        cls, network: Extractor, images: NDArray[np.uint8], dim: int
+    ) -> tuple[Encoder, Floats]:
+        """Learn from public images (n, height, width, channels), and give their vectors, too."""
         view = view_of(network, images.shape[1:])
         if len(images) < 2 * dim:
             raise SfumatoError(
@@ -82,7 +84,8 @@ class Encoder:
         weights = np.rint(scaled * ((_LARGEST_WEIGHT - 1) / np.abs(scaled).max()))
         found = cls(view, centre, weights, 1.0)
         products = np.linalg.norm(found._products(seen), axis=1)
-        return cls(view, centre, weights, max(1.0, float(np.median(products))))
+        encoder = cls(view, centre, weights, max(1.0, float(np.median(products))))
+        return encoder, encoder._vectors(seen)
 
     def __post_init__(self) -> None:
         if self.view.dim > _MOST_AVERAGES or self.dim > _MOST_ENTRIES:
@@ -109,14 +112,17 @@ class Encoder:
 
     def __call__(self, batch: Batch) -> Floats:
         """Encode the images of a batch, one row each."""
-        entries = self._products(self.view(batch)) / self.radius
-        whole = np.rint(np.clip(entries, -2, 2) * _FINE_STEPS)
-        squared = np.einsum("ij,ij->i", whole, whole)
-        return np.asarray(whole / np.sqrt(np.maximum(squared, _FINE_STEPS**2))[:, None])
+        return self._vectors(self.view(batch))
 
     def of_images(self, images: NDArray[np.uint8]) -> Floats:
         """Encode images (n, height, width, channels)."""
         return np.concatenate([self(_batch(part)) for part in _parts(images)])
+
+    def _vectors(self, seen: Floats) -> Floats:
+        entries = self._products(seen) / self.radius
+        whole = np.rint(np.clip(entries, -2, 2) * _FINE_STEPS)
+        squared = np.einsum("ij,ij->i", whole, whole)
+        return np.asarray(whole / np.sqrt(np.maximum(squared, _FINE_STEPS**2))[:, None])
 
     def describe(self) -> dict[str, Any]:
         """Give the network and the digest of what was learned from public images."""

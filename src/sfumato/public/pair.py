@@ -78,8 +78,8 @@ class Pair:
         within(dim=(dim, 1, 1024), steps=(steps, 1, 10_000_000))
         code = picture_code() if decoder == "flow" else None
         progress("encoding public images", None)
-        encoder = Encoder.of_public(load_network(network), images, dim)
-        features = encoder.of_images(images).astype(np.float32)
+        encoder, vectors = Encoder.of_public(load_network(network), images, dim)
+        features = vectors.astype(np.float32)
         units = features * np.float32(np.sqrt(dim))
         found: Decoder = (
             FlowDecoder.train(units, images, code, steps, progress)
