@@ -6,6 +6,7 @@ logistic regression and an MLP on generated images. CIFAR-10: a ResNet9, and FID
     python benchmarks/mepf.py mnist 1 0                     # set, epsilon, seed
     python benchmarks/mepf.py cifar10 10 0 network=vgg19    # with other settings
     python benchmarks/mepf.py apart                         # what a centre does for the embeddings
+    python benchmarks/mepf.py agreement                     # what whole numbers cost in accuracy
 
 Each run adds a row to the result; a row that is there is not run again. The exact sums over private
 images depend on neither epsilon nor seed: they are kept in the user's cache with the time that they
@@ -33,6 +34,7 @@ import sfumato as sf
 from fid import fid_of
 from harness import RESULTS, peak_memory, timed, write_result
 from resnet9 import ResNet9
+from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.rows import EncodedImages, Summable
 from sfumato.datasets import load
@@ -160,6 +162,29 @@ def apart() -> None:
     write_result("mepf_apart", {"runs": result})
 
 
+def agreement() -> None:
+    """Measure how far embeddings in whole numbers are from those in floating point."""
+    result = {}
+    for name in ("mnist", "cifar10"):
+        x = images(name)["train_x"][:100]
+        x = x[..., None] if x.ndim == 3 else x
+        for network in ("efficientnet-lite0", "vgg19", "alexnet", "mobilenet", "untrained"):
+            mapped = PerceptualMap(load_network(network), x.shape[1:], grid=7)
+            batch = Batch(np.zeros((len(x), 1), np.int32), x.reshape(len(x), -1))
+            with timed() as taken:
+                exact = mapped(batch)
+            with torch.no_grad():
+                plain = mapped.of_tensor(torch.from_numpy(x).permute(0, 3, 1, 2).float() / 255)
+            apart = np.linalg.norm(exact - plain.numpy(), axis=1)
+            result[f"{name} {network}"] = {
+                "mean distance": float(apart.mean()),
+                "largest": float(apart.max()),
+                "images a second": len(x) / taken["seconds"],
+            }
+            print(name, network, result[f"{name} {network}"], flush=True)
+    write_result("mepf_agreement", {"runs": result})
+
+
 def _between(vectors: torch.Tensor, labels: torch.Tensor) -> float:
     """Give the root mean square distance of the classes' means from the mean of all."""
     means = torch.stack([vectors[labels == label].mean(0) for label in range(10)])
@@ -168,8 +193,9 @@ def _between(vectors: torch.Tensor, labels: torch.Tensor) -> float:
 
 def main() -> None:
     """Run what is asked for and add it to the result."""
-    if sys.argv[1:] == ["apart"]:
-        return apart()
+    modes = {"apart": apart, "agreement": agreement}
+    if sys.argv[1] in modes:
+        return modes[sys.argv[1]]()
     name, epsilon, seed, *rest = sys.argv[1:]
     settings = {
         key: json.loads(value) if value[:1].isdigit() or value in ("true", "false") else value

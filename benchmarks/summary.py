@@ -342,7 +342,79 @@ MEPF_PUBLISHED = {  # Harder et al. (2023), Tables 2 and 6: by set and epsilon
 
 
 def mepf() -> str:
-    return "## mepf (`benchmarks/mepf.py`)\n\n" + _perceptual_runs() + _apart()
+    return "## mepf (`benchmarks/mepf.py`)\n\n" + _perceptual_runs() + _apart() + _agreement()
+
+
+def _agreement() -> str:
+    found = read("mepf_agreement")
+    if found is None:
+        return ""
+    rows = [
+        [*key.split(" "), *(f"{run[each]:.1e}" for each in ("mean distance", "largest")),
+         f"{run['images a second']:.0f}"]
+        for key, run in found["runs"].items()
+    ]  # fmt: skip
+    columns = ["set", "network", "mean distance", "largest", "images a second"]
+    return (
+        "\nHow far embeddings (of norm 1) in whole numbers are from those in floating point, 100 images:\n\n"
+        + table(columns, rows)
+    )
+
+
+def latent() -> str:
+    found = read("latent")
+    if found is None:
+        return ""
+    measures = ("FID", "precision", "recall", "NDB", "ResNet9", "logistic regression", "MLP",
+                "mass on the superclass", "effective images, least")  # fmt: skip
+    rows = []
+    for key, run in found["runs"].items():
+        name, kind, epsilon, seed, *settings = key.split(" ")
+        seconds = [run.get(f"seconds of {part}") for part in ("encoding", "the rest", "sampling")]
+        told = [f"{sum(seconds):.0f}" if None not in seconds else ""]
+        figures = [f"{run[each]:.3g}" if each in run else "" for each in measures]
+        rows.append([name, kind, epsilon, seed, " ".join(settings), *figures, *told])
+    columns = ["set", "method", "epsilon", "seed", "settings", *measures, "seconds"]
+    sheets = [
+        f"![{path.stem}](images/{path.name})"
+        for kind in ("mge", "dre")
+        for path in sorted((DOCS.parent / "images").glob(f"{kind}-*.png"))
+    ]
+    return (
+        "## mge and dre (`benchmarks/latent.py`)\n\n"
+        "Add-remove, delta = 1e-5; the decoder is a gallery unless said. FID by Inception on 1,000 pictures (which\n"
+        "makes FIDs larger than the usual 50,000 do), precision, recall and NDB on its features. 'public' draws public\n"
+        "images all alike. ImageNet networks have seen the classes of Tiny-ImageNet.\n\n"
+        + table(columns, rows)
+        + "\n"
+        + "\n".join(sheets)
+        + "\n"
+    )
+
+
+def baselines() -> str:
+    found = read("baselines")
+    if found is None:
+        return ""
+    measures = ("logistic regression", "MLP", "AUC", "FID", "ResNet9", "seconds", "megabytes")
+    rows = []
+    for key, run in found["runs"].items():
+        name, kind, epsilon, seed, *settings = key.split(" ")
+        figures = [f"{run[each]:.3g}" if each in run else "" for each in measures]
+        rows.append([name, kind, epsilon, seed, " ".join(settings), *figures])
+    columns = ["set", "method", "epsilon", "seed", "settings", *measures]
+    sheets = [
+        f"![{path.stem}](images/{path.name})"
+        for path in sorted((DOCS.parent / "images").glob("baselines-*.png"))
+    ]
+    return (
+        "## All methods in one bench (`benchmarks/baselines.py`)\n\n"
+        "Add-remove, delta = 1e-5, all with their defaults.\n\n"
+        + table(columns, rows)
+        + "\n"
+        + "\n".join(sheets)
+        + "\n"
+    )
 
 
 def _apart() -> str:
@@ -533,6 +605,8 @@ def main() -> None:
         merf(),
         hp(),
         mepf(),
+        latent(),
+        baselines(),
         locally_linear(),
     ]
     DOCS.write_text("\n".join(part for part in parts if part))

@@ -159,6 +159,17 @@ def test_weights_leave_enough_images() -> None:
     assert found[1, 1] == pytest.approx(0.3, abs=0.1)
 
 
+def test_what_noise_drowns_leaves_public_images_as_they_are() -> None:
+    rng = np.random.default_rng(0)
+    public = rng.normal(size=(3000, 5)) / 3
+    mean = np.array([[0.2, 0.1, 0, 0, 0]])
+    sizes = [
+        effective_size(class_weights(public, mean, np.array([100.0]), sigma)[0])
+        for sigma in (0.0, 5.0, 50.0)
+    ]
+    assert sizes[0] < sizes[1] < sizes[2] == pytest.approx(3000)
+
+
 def test_few_public_images_are_told_of(pair_file: str) -> None:
     from sfumato.methods.latent.dre import _warn_of_few
 

@@ -90,8 +90,9 @@ class Dre(LatentMethod):
             released = curator.release("feature sums", self.summed(space, pair), 1 - COUNT_SHARE)
             unit, dim = float(1 << GRID_BITS), pair.encoder.dim
             sums = released.values.reshape(space.classes, -1) / unit
-            means, _ = class_means(sums, counts, released.sigma / unit, [(dim, dim)])
-            logs = class_weights(pair.features.astype(np.float64), means, counts)
+            sigma = released.sigma / unit
+            means, _ = class_means(sums, counts, sigma, [(dim, dim)])
+            logs = class_weights(pair.features.astype(np.float64), means, counts, sigma)
         else:
             from sfumato.methods.latent.discriminator import SCHEDULE
 

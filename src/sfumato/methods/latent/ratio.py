@@ -21,12 +21,20 @@ _FEWEST = 30
 _HALVINGS = 40
 
 
-def class_weights(public: Floats, means: Floats, counts: Floats) -> Floats:
-    """Give log weights (classes, n) of public vectors (n, dim), for classes with these means."""
+def class_weights(public: Floats, means: Floats, counts: Floats, sigma: float = 0.0) -> Floats:
+    """Give log weights (classes, n) of public vectors (n, dim), for classes with these means.
+
+    `sigma` is the noise on each entry of a class's sum: by what is known of it, the way from the
+    public mean to the private one is shortened (`shrinkage.py`).
+    """
     covariance = np.atleast_2d(np.cov(public.T))
     whole = counts @ means / counts.sum()
+    way = whole - public.mean(axis=0)
+    noise = way.size * len(counts) * (sigma / counts.sum()) ** 2
+    signal = max(0.0, float(way @ way) - noise)
+    way *= signal / max(signal + noise, 1e-12)
     alike = np.zeros(len(public))
-    shift = public @ np.linalg.solve(covariance, whole - public.mean(axis=0))
+    shift = public @ np.linalg.solve(covariance, way)
     if len(means) == 1:
         return np.asarray(_heard(alike, shift, _LEAST_OF_CLASS) * shift[None])
     nearer = _heard(alike, shift, _LEAST_SHIFTED) * shift
