@@ -76,6 +76,7 @@ def synthesize(
     pay_again: bool = False,
     use_saved: bool = False,
     gate: Gate = Gate(),
+    workers: int | None = None,
     progress: Progress | None = None,
 ) -> Synthesis:
     """Fit a method to private rows, draw a synthetic data set from it, and write it.
@@ -104,7 +105,7 @@ def synthesize(
         folder = folder or releases_beside(output)
     model = method.fit(
         data, schema, budget, ledger=ledger, dataset=dataset, folder=folder, pay_again=pay_again,
-        use_saved=use_saved, gate=gate, progress=progress,
+        use_saved=use_saved, gate=gate, workers=workers, progress=progress,
     )  # fmt: skip
     progress("sampling", None)
     drawn = model.sample(rows, seed=seed)

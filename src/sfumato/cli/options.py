@@ -18,7 +18,8 @@ STANDARD = Path("-")
 Input = Annotated[
     str,
     typer.Argument(
-        help="The private data: csv, csv.gz, tsv, parquet; npz, idx, image folder; - for stdin."
+        help="The private data: csv, csv.gz, tsv, parquet or a folder of it; npz, idx, image "
+        "folder; - for stdin."
     ),
 ]
 SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="The public schema (TOML).")]
@@ -92,6 +93,12 @@ Encoding = Annotated[
     str | None, typer.Option("--encoding", help="The encoding of a csv file, such as latin-1.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite outputs that exist.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", help="How many processes read, sum and sample; by default one for each core."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 ModelFile = Annotated[Path, typer.Argument(help="A model file that was saved.")]
 

@@ -39,6 +39,7 @@ from sfumato.cli.options import (
     Target,
     Unit,
     UseSaved,
+    Workers,
     load_schema,
     private_data,
 )
@@ -73,6 +74,7 @@ def synth(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     settings: Settings = None,
+    workers: Workers = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -96,7 +98,7 @@ def synth(
             method=method_of(public, method, target, settings, seed), output=file, rows=rows,
             seed=seed, ledger=open_ledger(ledger), dataset=dataset, folder=releases,
             pay_again=pay_again, use_saved=use_saved, gate=Gate.of(misfit, misfit_budget),
-            progress=progress,
+            workers=workers, progress=progress,
         )  # fmt: skip
         if file is None:
             print_rows(made.data, public)
@@ -131,6 +133,7 @@ def fit(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     settings: Settings = None,
+    workers: Workers = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -152,7 +155,7 @@ def fit(
             private_data(data, dataset), public, budget_of(epsilon, delta, relation, rows_per_unit),
             ledger=open_ledger(ledger), dataset=dataset,
             folder=releases or releases_beside(output), pay_again=pay_again, use_saved=use_saved,
-            gate=Gate.of(misfit, misfit_budget), progress=progress,
+            gate=Gate.of(misfit, misfit_budget), workers=workers, progress=progress,
         )  # fmt: skip
         fitted.save(output)
     write_certificate(fitted, report, output.name, model=output)

@@ -39,8 +39,8 @@ def draft_schema(data: Any, book: Codebook = Codebook()) -> Draft:
 def reviewed(data: Any, schema: Schema) -> tuple[Review, list[str]]:
     """Hold data against a schema, and name the columns that the schema leaves out. Private."""
     if schema.images:
-        return EncodedImages(data, ImageCodec(schema.images)).review(), []
-    review = EncodedTable(data, TableCodec(schema), max_rows_per_unit=1).review()
+        return EncodedImages(data, ImageCodec(schema.images), None).review(), []
+    review = EncodedTable(data, TableCodec(schema), workers=None).review()
     return review, [
         name for name in table_rows(data, form=schema.csv).names if name not in schema.columns
     ]

@@ -6,14 +6,17 @@ codec, row by row, so that no row is dropped and no error tells about a private 
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet
 
+from sfumato.data import workers
 from sfumato.data.csv_rows import CsvRows
 from sfumato.data.frames import BATCH_ROWS, PandasRows, is_pandas
 from sfumato.errors import SfumatoError
@@ -31,40 +34,96 @@ class TableRows(Protocol):
     def names(self) -> Sequence[str]:
         """The column names."""
 
+    @property
+    def slow(self) -> bool:
+        """Whether reading it again costs so much that its rows had better be kept."""
+
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the named columns."""
+
+    def parts(self) -> Sequence[TableRows]:
+        """Give parts that other processes can read; itself where it cannot be divided."""
 
 
 class ParquetRows:
-    """A parquet file, streamed."""
+    """Parquet files of the same columns, streamed; texts arrive as dictionaries."""
 
-    def __init__(self, source: Path | bytes) -> None:
-        self._source = source
-        self._place = "the standard input" if isinstance(source, bytes) else str(source)
-        try:
-            self.names = self.first_kinds().names
-        except (pa.ArrowInvalid, OSError):
-            raise SfumatoError(f"{self._place} is not a parquet file, or is damaged") from None
+    slow = False
+    _groups: tuple[int, ...] | None = None  # the row groups, where only some are read
+
+    def __init__(self, *files: Path | bytes) -> None:
+        self._files = files
+        self.names = self.first_kinds().names
+        for file in files[1:]:
+            if set(_schema_of(file).names) != set(self.names):
+                raise SfumatoError(f"{_place(file)} has other columns than {_place(files[0])}")
 
     def first_kinds(self) -> pa.Schema:
         """Give the types of the columns."""
-        return pa.parquet.read_schema(self._file)
-
-    @property
-    def _file(self) -> Any:
-        return pa.BufferReader(self._source) if isinstance(self._source, bytes) else self._source
+        return _schema_of(self._files[0])
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the named columns."""
-        try:
-            with pa.parquet.ParquetFile(self._file) as file:
-                yield from file.iter_batches(BATCH_ROWS, columns=list(names))
-        except (pa.ArrowException, OSError):
-            raise SfumatoError(f"{self._place} cannot be read to its end: it is damaged") from None
+        for source in self._files:
+            with _damage_named(source):
+                texts = [f.name for f in _schema_of(source) if pa.types.is_string(f.type)]
+                kept = [name for name in texts if name in names]
+                with pa.parquet.ParquetFile(_opened(source), read_dictionary=kept) as file:
+                    yield from file.iter_batches(
+                        BATCH_ROWS, self._groups, columns=list(names), use_threads=False
+                    )
+
+    def parts(self) -> list[ParquetRows]:
+        """Give row groups that lie together, of about the same size."""
+        if isinstance(self._files[0], bytes):
+            return [self]
+        found = []
+        for source in self._files:
+            with _damage_named(source), pa.parquet.ParquetFile(source) as file:
+                sizes = [
+                    file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups)
+                ]
+            groups: list[int] = []
+            for group in range(len(sizes)):
+                groups.append(group)
+                if sum(sizes[i] for i in groups) >= workers.PART_BYTES or group == len(sizes) - 1:
+                    found.append(self._part(source, groups))
+                    groups = []
+        return found or [self]
+
+    def _part(self, source: Path | bytes, groups: Sequence[int]) -> ParquetRows:
+        part = copy.copy(self)
+        part._files, part._groups = (source,), tuple(groups)
+        return part
+
+
+def _opened(source: Path | bytes) -> Any:
+    return pa.BufferReader(source) if isinstance(source, bytes) else source
+
+
+def _schema_of(source: Path | bytes) -> pa.Schema:
+    try:
+        return pa.parquet.read_schema(_opened(source))
+    except (pa.ArrowInvalid, OSError):
+        raise SfumatoError(f"{_place(source)} is not a parquet file, or is damaged") from None
+
+
+@contextmanager
+def _damage_named(source: Path | bytes) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError):
+        raise SfumatoError(f"{_place(source)} cannot be read to its end: it is damaged") from None
+
+
+def _place(source: Path | bytes) -> str:
+    return "the standard input" if isinstance(source, bytes) else str(source)
 
 
 class ArrowRows:
     """Anything that exports an Arrow stream: polars, DuckDB, pyarrow."""
+
+    slow = False
 
     def __init__(self, frame: Any) -> None:
         # A reader can be read only once, but a method may need several passes.
@@ -76,6 +135,10 @@ class ArrowRows:
         for batch in self._reader():
             for start in range(0, batch.num_rows, BATCH_ROWS):
                 yield batch.slice(start, BATCH_ROWS).select(list(names))
+
+    def parts(self) -> list[ArrowRows]:
+        """Give itself: what lies in memory is not copied to other processes."""
+        return [self]
 
     def _reader(self) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_stream(self._frame)
@@ -97,7 +160,7 @@ def table_rows(data: Any, names: Sequence[str] = (), form: CsvFormat | None = No
 
 
 def _open_table(data: Any, form: CsvFormat | None) -> TableRows:
-    """Open a path to csv, csv.gz or parquet, the bytes of such a file, or a frame."""
+    """Open a path to csv, csv.gz, parquet or a folder of it, the bytes of a file, or a frame."""
     if is_pandas(data):
         return PandasRows(data)
     if hasattr(data, "__arrow_c_stream__"):
@@ -110,7 +173,12 @@ def _open_table(data: Any, form: CsvFormat | None) -> TableRows:
         )
     path = _existing(data)
     if path.is_dir():
-        raise SfumatoError(f"{path} is a folder, and the schema is that of a table")
+        files = sorted(path.glob("*.parquet"))
+        if not files:
+            raise SfumatoError(
+                f"{path} is a folder without .parquet files, and the schema is that of a table"
+            )
+        return ParquetRows(*files)
     endings = "".join(path.suffixes).lower().removesuffix(".gz")
     if endings.endswith(_TEXTS):
         return CsvRows(path, form)
