@@ -18,8 +18,8 @@ STANDARD = Path("-")
 Input = Annotated[
     str,
     typer.Argument(
-        help="The private data: csv, csv.gz, tsv, parquet or a folder of it; npz, idx, image "
-        "folder; - for stdin."
+        help="The private data: csv, csv.gz, tsv, parquet or a folder of it; "
+        "duckdb://file?table=…, sqlite://…, postgresql://…; npz, idx, image folder; - for stdin."
     ),
 ]
 SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="The public schema (TOML).")]

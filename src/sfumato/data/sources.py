@@ -17,7 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from sfumato.data import workers
+from sfumato.data.address import Address, is_address
 from sfumato.data.csv_rows import CsvRows
+from sfumato.data.databases import database_rows
 from sfumato.data.frames import BATCH_ROWS, PandasRows, is_pandas
 from sfumato.errors import SfumatoError
 from sfumato.schema import CsvFormat
@@ -160,13 +162,15 @@ def table_rows(data: Any, names: Sequence[str] = (), form: CsvFormat | None = No
 
 
 def _open_table(data: Any, form: CsvFormat | None) -> TableRows:
-    """Open a path to csv, csv.gz, parquet or a folder of it, the bytes of a file, or a frame."""
+    """Open a file, a folder of parquet, a table of a database, the bytes of a file, or a frame."""
     if is_pandas(data):
         return PandasRows(data)
     if hasattr(data, "__arrow_c_stream__"):
         return ArrowRows(data)
     if isinstance(data, bytes):
         return ParquetRows(data) if data.startswith(_PARQUET) else CsvRows(data, form)
+    if is_address(data):
+        return database_rows(data)
     if not isinstance(data, str | Path):
         raise SfumatoError(
             f"cannot read a table from a {type(data).__name__}: give a path or a frame"
@@ -198,20 +202,21 @@ def _existing(data: str | Path) -> Path:
 
 
 def source_name(data: Any) -> str:
-    """Name where data come from by text: an address as it is, a path in full, a frame by nothing.
+    """Name where data come from by text: addresses without passwords, paths in full, or nothing.
 
-    >>> source_name("postgresql://host/base")
-    'postgresql://host/base'
+    >>> source_name("postgresql://ann:secret@host/base?table=visits")
+    'postgresql://ann@host/base?table=visits'
     """
     if not isinstance(data, str | Path):
         return ""
-    text = str(data)
-    return text if "://" in text else str(Path(text).resolve())
+    return Address.of(str(data)).told if is_address(data) else str(Path(data).resolve())
 
 
 def dataset_name(data: Any) -> str:
     """Give the name under which a data set is kept in the ledger unless the owner names it."""
     if not isinstance(data, str | Path):
         return "unnamed"
+    if is_address(data):
+        return Address.of(str(data)).name
     name = Path(data).resolve().name.removesuffix(".gz")
     return Path(name).stem if Path(name).suffix in _ENDINGS else name
