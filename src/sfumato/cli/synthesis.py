@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,7 +44,7 @@ from sfumato.cli.options import (
     load_schema,
     private_data,
 )
-from sfumato.errors import SfumatoError, not_negative
+from sfumato.errors import SfumatoError, not_negative, within
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.doubts import doubts
 
@@ -173,15 +174,17 @@ def sample(
         typer.Option("--given", help="What all rows have: column=value, =a,b or =low..high."),
     ] = None,
     seed: Seed = 0,
+    workers: Workers = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Draw rows from a saved model."""
+    """Draw rows from a saved model; large tables in parts, as they are written."""
     from sfumato.cli.console import progress_display
     from sfumato.data.condition import read_given
-    from sfumato.data.writing import check_output, write_synthetic
+    from sfumato.data.writing import check_output
     from sfumato.loading import load
     from sfumato.methods.base import Model
+    from sfumato.sampling import Draw
     from sfumato.storage import refuse_overwriting
 
     file = None if output == STANDARD else output
@@ -191,27 +194,30 @@ def sample(
         raise SfumatoError(f"{model} is a {loaded.method.name} model: it draws no rows")
     if file:
         check_output(file, loaded.schema)
+    elif loaded.schema.images:
+        raise SfumatoError("images cannot be written to the standard output: name a file")
     not_negative(seed=seed, rows=rows or 0)
+    within(workers=(workers, 1, 1024))
     texts = [pair for text in given or [] for pair in pairs([text], "--given").items()]
     wanted = read_given(texts, loaded.schema)
     with progress_display(quiet) as progress:
         progress("sampling", None)
-        drawn = loaded.sample(rows, given=wanted, seed=seed)
+        draw = Draw(loaded, rows, wanted, seed)
         if file is None:
-            print_rows(drawn, loaded.schema)
+            for piece in draw.csv(workers):
+                sys.stdout.buffer.write(piece)
             return
-        progress(f"writing {file}", None)
-        write_synthetic(file, drawn, loaded.schema)
+        draw.write(file, workers)
     print(file)
 
 
 def print_rows(drawn: Any, schema: Any) -> None:
     """Write a synthetic table to the standard output."""
-    from sfumato.data.writing import csv_bytes
+    from sfumato.data.writing import CsvWriting
 
     if schema.images:
         raise SfumatoError("images cannot be written to the standard output: name a file")
-    sys.stdout.buffer.write(csv_bytes(drawn, schema))
+    sys.stdout.buffer.write(CsvWriting(schema).piece(drawn))
 
 
 def show(model: ModelFile, report: Report = None, force: Force = False) -> None:
@@ -260,12 +266,11 @@ def write_certificate(
     if not report:
         return
     from sfumato.evaluation.report import certificate_html
-    from sfumato.privacy.answers import digest_of
     from sfumato.storage import write_whole
 
     labelled = {"synthetic data": data, "model": model}
     files = {
-        f"{label} ({path.name})": digest_of(path.read_bytes())
+        f"{label} ({path.name})": _digest(path)
         for label, path in labelled.items()
         if path is not None and path.is_file()
     }
@@ -273,6 +278,11 @@ def write_certificate(
         fitted, title=f"Certificate of {name}", date=_today(), files=files, measured=measured
     )
     write_whole(report, page.encode())
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _today() -> str:

@@ -44,7 +44,7 @@ def in_order(
     if count == 1:
         yield from map(work, left)
         return
-    while some := list(islice(left, 4 * count)):
+    while some := list(islice(left, 2 * count)):
         yield from _in_processes(work, some, count)
 
 
