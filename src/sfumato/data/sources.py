@@ -27,6 +27,8 @@ from sfumato.schema import CsvFormat
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _ENDINGS = {*_TEXTS, ".parquet", ".pq", ".npz"}
 _PARQUET = b"PAR1"
+PART_ROWS = 1 << 18
+"""So many rows of parquet, however small, are worth a part of their own."""
 
 
 class TableRows(Protocol):
@@ -50,7 +52,6 @@ class TableRows(Protocol):
 class ParquetRows:
     """Parquet files of the same columns, streamed; texts arrive as dictionaries."""
 
-    slow = False
     _groups: tuple[int, ...] | None = None  # the row groups, where only some are read
 
     def __init__(self, *files: Path | bytes) -> None:
@@ -75,22 +76,27 @@ class ParquetRows:
                         BATCH_ROWS, self._groups, columns=list(names), use_threads=False
                     )
 
+    @property
+    def slow(self) -> bool:
+        """Whether it has many rows, though they may all lie together."""
+        return sum(rows for source in self._files for rows, _ in _groups_of(source)) > PART_ROWS
+
     def parts(self) -> list[ParquetRows]:
         """Give row groups that lie together, of about the same size."""
         if isinstance(self._files[0], bytes):
             return [self]
         found = []
         for source in self._files:
-            with _damage_named(source), pa.parquet.ParquetFile(source) as file:
-                sizes = [
-                    file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups)
-                ]
             groups: list[int] = []
-            for group in range(len(sizes)):
+            rows = size = 0
+            sizes = _groups_of(source)
+            for group, (more_rows, more) in enumerate(sizes):
                 groups.append(group)
-                if sum(sizes[i] for i in groups) >= workers.PART_BYTES or group == len(sizes) - 1:
+                rows, size = rows + more_rows, size + more
+                full = rows >= PART_ROWS or size >= workers.PART_BYTES
+                if full or group == len(sizes) - 1:
                     found.append(self._part(source, groups))
-                    groups = []
+                    groups, rows, size = [], 0, 0
         return found or [self]
 
     def _part(self, source: Path | bytes, groups: Sequence[int]) -> ParquetRows:
@@ -108,6 +114,13 @@ def _schema_of(source: Path | bytes) -> pa.Schema:
         return pa.parquet.read_schema(_opened(source))
     except (pa.ArrowInvalid, OSError):
         raise SfumatoError(f"{_place(source)} is not a parquet file, or is damaged") from None
+
+
+def _groups_of(source: Path | bytes) -> list[tuple[int, int]]:
+    """Give the rows and the bytes of each row group."""
+    with _damage_named(source), pa.parquet.ParquetFile(_opened(source)) as file:
+        groups = map(file.metadata.row_group, range(file.num_row_groups))
+        return [(group.num_rows, group.total_byte_size) for group in groups]
 
 
 @contextmanager
