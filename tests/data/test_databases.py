@@ -27,7 +27,8 @@ from support import SCHEMA, people, seeded_fit
 
 BUDGET = sf.Budget(epsilon=8, delta=1e-5)
 ROWS = people(700)
-POSTGRES = shutil.which("postgres", path=f"{os.environ['PATH']}:/usr/lib/postgresql/15/bin")
+DEBIAN = sorted(str(path.parent) for path in Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+POSTGRES = shutil.which("postgres", path=os.pathsep.join([*DEBIAN[-1:], os.environ["PATH"]]))
 
 
 def sqlite_file(folder: Path) -> str:

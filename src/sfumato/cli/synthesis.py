@@ -19,6 +19,8 @@ from sfumato.cli.options import (
     Delimiter,
     Delta,
     Encoding,
+    Engine,
+    EngineOption,
     Epsilon,
     Force,
     Input,
@@ -43,6 +45,7 @@ from sfumato.cli.options import (
     Workers,
     load_schema,
     private_data,
+    spark_name,
 )
 from sfumato.errors import SfumatoError, not_negative, within
 from sfumato.privacy.budget import Budget, Relation
@@ -76,6 +79,7 @@ def synth(
     encoding: Encoding = None,
     settings: Settings = None,
     workers: Workers = None,
+    engine: EngineOption = Engine.OWN,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -95,9 +99,11 @@ def synth(
     public = load_schema(schema, delimiter, encoding)
     with progress_display(quiet) as progress, locked(file) if file else nullcontext():
         made = synthesize(
-            private_data(data, dataset), public, budget_of(epsilon, delta, relation, rows_per_unit),
+            private_data(data, dataset, engine), public,
+            budget_of(epsilon, delta, relation, rows_per_unit),
             method=method_of(public, method, target, settings, seed), output=file, rows=rows,
-            seed=seed, ledger=open_ledger(ledger), dataset=dataset, folder=releases,
+            seed=seed, ledger=open_ledger(ledger), dataset=dataset or spark_name(data, engine),
+            folder=releases,
             pay_again=pay_again, use_saved=use_saved, gate=Gate.of(misfit, misfit_budget),
             workers=workers, progress=progress,
         )  # fmt: skip
@@ -135,6 +141,7 @@ def fit(
     encoding: Encoding = None,
     settings: Settings = None,
     workers: Workers = None,
+    engine: EngineOption = Engine.OWN,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -153,8 +160,9 @@ def fit(
     chosen = method_of(public, method, target, settings, seed)
     with progress_display(quiet) as progress, locked(output):
         fitted = chosen.fit(
-            private_data(data, dataset), public, budget_of(epsilon, delta, relation, rows_per_unit),
-            ledger=open_ledger(ledger), dataset=dataset,
+            private_data(data, dataset, engine), public,
+            budget_of(epsilon, delta, relation, rows_per_unit),
+            ledger=open_ledger(ledger), dataset=dataset or spark_name(data, engine),
             folder=releases or releases_beside(output), pay_again=pay_again, use_saved=use_saved,
             gate=Gate.of(misfit, misfit_budget), workers=workers, progress=progress,
         )  # fmt: skip

@@ -21,7 +21,7 @@ Found = TypeVar("Found", bound=np.generic)
 class Distinct:
     """Values, and the place of each row's among them; without places, they are the rows' own.
 
-    >>> towns = Distinct.of(pa.array(["Ulm", None, "Ulm", "Ulm"]).dictionary_encode())
+    >>> towns = Distinct.of(pa.array(["Ulm", None, "Ulm", "Ulm"]))
     >>> towns.values.to_pylist(), towns.spread(np.array([7, 0])).tolist()
     (['Ulm', None], [7, 0, 7, 7])
     """
@@ -31,7 +31,10 @@ class Distinct:
 
     @classmethod
     def of(cls, array: pa.Array) -> Distinct:
-        """Take a dictionary apart, unless most rows differ."""
+        """Tell the distinct texts or truth values apart, unless most rows differ."""
+        kind = array.type
+        if pa.types.is_boolean(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            array = array.dictionary_encode()
         if not pa.types.is_dictionary(array.type):
             return cls(array)
         if 2 * len(array.dictionary) > len(array):

@@ -32,7 +32,7 @@ class RowMark:
     def __init__(self, key: bytes) -> None:
         self.key = key
         self._total = np.zeros(_LANES, np.uint64)
-        self._rows = 0
+        self.rows = 0
 
     def add(self, batch: Batch) -> None:
         """Take in more rows."""
@@ -43,16 +43,16 @@ class RowMark:
         hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         hashes ^= hashes >> np.uint64(31)
         self._total += hashes.sum(axis=0, dtype=np.uint64)
-        self._rows += len(batch)
+        self.rows += len(batch)
 
     def merge(self, other: RowMark) -> None:
         """Take in the rows that another mark of the same key has."""
         self._total += other._total
-        self._rows += other._rows
+        self.rows += other.rows
 
     def hexdigest(self) -> str:
         """Give the mark as a text that tells nothing without the key."""
-        content = self._total.tobytes() + self._rows.to_bytes(8, "little")
+        content = self._total.tobytes() + self.rows.to_bytes(8, "little")
         return hmac.new(self.key, content, "sha256").hexdigest()
 
     def _factors(self, words: int) -> NDArray[np.uint64]:

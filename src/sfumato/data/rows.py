@@ -5,25 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
-from sfumato.data.distinct import Distinct
 from sfumato.data.image_codec import ImageCodec
-from sfumato.data.image_sources import ImageRows, image_rows
+from sfumato.data.image_sources import image_rows
+from sfumato.data.parts import EncodedPart, FlagPart, ImagePart, Part, SpooledPart, TablePart
 from sfumato.data.review import Review
 from sfumato.data.row_mark import RowMark
-from sfumato.data.sources import TableRows, table_rows
+from sfumato.data.sources import TableRows, is_spark, table_rows
 from sfumato.data.spool import Spool
 from sfumato.data.table_codec import TableCodec
-from sfumato.data.unit_limit import UnitLimit, unit_names
+from sfumato.data.unit_limit import UnitLimit
 from sfumato.data.workers import divided
 from sfumato.errors import SfumatoError
 
@@ -62,8 +60,8 @@ class PrivateRows(ABC):
 
     def sum(self, statistic: Summable) -> NDArray[np.int64]:
         """Give the exact sum of a statistic over all rows."""
-        found = divided(partial(_summed, statistic=statistic), self.parts(), self.workers)
-        _refuse_too_many(sum(count for count, _ in found))
+        found = divided(partial(summed, statistic=statistic), self.parts(), self.workers)
+        refuse_too_many(sum(count for count, _ in found))
         return sum((total for _, total in found), np.zeros(statistic.dim, np.int64))
 
     def review(self, mark: RowMark | None = None) -> Review:
@@ -95,93 +93,6 @@ class GivenRows(PrivateRows):
 
     def __iter__(self) -> Iterator[Batch]:
         return iter(self._batches)
-
-
-class Part(Protocol):
-    """A part of a data set that other processes can read."""
-
-    def read(self, found: Review | None = None) -> Iterator[tuple[Batch, pa.Array | None]]:
-        """Read rows, with the names of their units; add what does not fit to a review."""
-
-
-@dataclass(frozen=True)
-class ImagePart:
-    """A part of an image set."""
-
-    rows: ImageRows
-    codec: ImageCodec
-
-    def read(self, found: Review | None = None) -> Iterator[tuple[Batch, None]]:
-        """Read images, and count labels that are not listed."""
-        for pixels, labels in self.rows.batches():
-            if found is not None:
-                found.rows += len(pixels)
-                if labels is not None:
-                    texts, misfits = self.codec.misfits(labels)
-                    found.add("class", Distinct(texts), misfits)
-            yield self.codec.encode((pixels, labels)), None
-
-
-@dataclass(frozen=True)
-class TablePart:
-    """A part of a table."""
-
-    rows: TableRows
-    codec: TableCodec
-
-    def read(self, found: Review | None = None) -> Iterator[tuple[Batch, pa.Array | None]]:
-        """Read rows, and count what the schema has no place for."""
-        for rows in self.raw():
-            if found is not None:
-                found.rows += rows.num_rows
-                for name, column in zip(self.codec.names, self.codec.columns, strict=True):
-                    values = Distinct.of(rows.column(name))
-                    found.add(name, values, column.misfits(values.values))
-            yield self.codec.encode(rows), self.units(rows)
-
-    def raw(self) -> Iterator[pa.RecordBatch]:
-        """Read what the codec asks for, and the unit."""
-        unit = self.codec.schema.unit_column
-        return self.rows.batches([*self.codec.names, *([unit] if unit else [])])
-
-    def units(self, rows: pa.RecordBatch) -> pa.Array | None:
-        """Give the name of each row's unit."""
-        unit = self.codec.schema.unit_column
-        return None if unit is None else unit_names(rows.column(unit))
-
-
-class FlagPart(TablePart):
-    """A part of a table, of which each value tells only whether it fits the schema: 0 or 1."""
-
-    def read(self, found: Review | None = None) -> Iterator[tuple[Batch, pa.Array | None]]:
-        """Read 1 for each value that does not fit, else 0."""
-        for rows in self.raw():
-            flags = np.zeros((rows.num_rows, len(self.codec.names)), np.int32)
-            columns = zip(self.codec.names, self.codec.columns, strict=True)
-            for index, (name, column) in enumerate(columns):
-                values = Distinct.of(rows.column(name))
-                for misfit, where in column.misfits(values.values).items():
-                    flags[values.spread(where), index] |= misfit.usual == 0
-            yield Batch(flags, np.empty((len(flags), 0), np.float32)), self.units(rows)
-
-
-@dataclass(frozen=True)
-class SpooledPart:
-    """A part whose rows are kept on disk, and limited already."""
-
-    spool: Spool
-    number: int
-    limit: UnitLimit | None
-
-    def __iter__(self) -> Iterator[Batch]:
-        batches = (batch for batch, _ in self.spool.batches(self.number))
-        if self.limit is None:
-            yield from batches
-            return
-        ordinals, start = self.spool.ordinals(self.number), 0
-        for batch in batches:
-            yield self.limit.kept(batch, ordinals[start : start + len(batch)])
-            start += len(batch)
 
 
 class EncodedRows(PrivateRows):
@@ -232,7 +143,7 @@ class EncodedRows(PrivateRows):
             numbers = range(len(self._source))
             return [SpooledPart(self._spool, number, self._limit) for number in numbers]
         if self._limit is None:
-            return [_Encoded(part) for part in self._source]
+            return [EncodedPart(part) for part in self._source]
         return [self]
 
     def review(self, mark: RowMark | None = None) -> Review:
@@ -240,7 +151,7 @@ class EncodedRows(PrivateRows):
         if self._spool is not None and (self.slow or len(self._source) > 1):
             self._kept = self._kept or self._spooled(self._spool)
             if mark is not None:
-                for added in divided(partial(_marked, key=mark.key), self.parts(), self.workers):
+                for added in divided(partial(marked, key=mark.key), self.parts(), self.workers):
                     mark.merge(added)
             return self._kept
         if self._limit is not None:
@@ -288,16 +199,6 @@ class EncodedRows(PrivateRows):
         self._kept = None
         if self._spool is not None:
             self._spool.clear()
-
-
-@dataclass(frozen=True)
-class _Encoded:
-    """The rows of a part, without their units."""
-
-    part: Part
-
-    def __iter__(self) -> Iterator[Batch]:
-        return (batch for batch, _ in self.part.read())
 
 
 class EncodedImages(EncodedRows):
@@ -367,18 +268,20 @@ class MisfitFlags(EncodedRows):
         return [FlagPart(rows, self.codec) for rows in self._rows.parts()]
 
 
-def _summed(parts: Sequence[Iterable[Batch]], statistic: Summable) -> tuple[int, NDArray[np.int64]]:
+def summed(parts: Sequence[Iterable[Batch]], statistic: Summable) -> tuple[int, NDArray[np.int64]]:
+    """Count the rows of parts, and add them up."""
     total = np.zeros(statistic.dim, np.int64)
     count = 0
     for part in parts:
         for batch in part:
             count += len(batch)
-            _refuse_too_many(count)
+            refuse_too_many(count)
             total += statistic.sum(batch)
     return count, total
 
 
-def _refuse_too_many(rows: int) -> None:
+def refuse_too_many(rows: int) -> None:
+    """Refuse more rows than sums can hold."""
     if rows > 1 << ROW_BITS:
         raise SfumatoError("the data have more rows than a 64-bit sum can hold")
 
@@ -399,7 +302,8 @@ def _kept(parts: Sequence[tuple[int, Part]], spool: Spool) -> Review:
     return found
 
 
-def _marked(parts: Sequence[Iterable[Batch]], key: bytes) -> RowMark:
+def marked(parts: Sequence[Iterable[Batch]], key: bytes) -> RowMark:
+    """Mark the rows of parts."""
     mark = RowMark(key)
     for part in parts:
         for batch in part:
@@ -417,4 +321,8 @@ def encoded_rows(
     """Open private data for statistics; encoded rows may be kept in the folder `spool`."""
     if isinstance(codec, ImageCodec):
         return EncodedImages(data, codec, workers, spool)
+    if is_spark(data):
+        from sfumato.data.spark import SparkRows
+
+        return SparkRows(data, codec, max_rows_per_unit)
     return EncodedTable(data, codec, max_rows_per_unit, workers, spool)

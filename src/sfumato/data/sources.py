@@ -67,13 +67,14 @@ class ParquetRows:
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the named columns."""
+        groups = None if self._groups is None else list(self._groups)
         for source in self._files:
             with _damage_named(source):
                 texts = [f.name for f in _schema_of(source) if pa.types.is_string(f.type)]
                 kept = [name for name in texts if name in names]
                 with pa.parquet.ParquetFile(_opened(source), read_dictionary=kept) as file:
                     yield from file.iter_batches(
-                        BATCH_ROWS, self._groups, columns=list(names), use_threads=False
+                        BATCH_ROWS, groups, columns=list(names), use_threads=False
                     )
 
     @property
@@ -162,16 +163,21 @@ class ArrowRows:
 def table_rows(data: Any, names: Sequence[str] = (), form: CsvFormat | None = None) -> TableRows:
     """Open a table and check, before anything is spent, that it has the named columns."""
     rows = _open_table(data, form)
-    counts = Counter(rows.names)
+    refuse_missing(rows.names, names, getattr(rows, "hint", ""))
+    return rows
+
+
+def refuse_missing(there: Sequence[str], names: Sequence[str], hint: str = "") -> None:
+    """Refuse data without a column, or with two of its name."""
+    counts = Counter(there)
     for name in names:
         if counts[name] > 1:
             raise SfumatoError(f"the data have two columns of the same name: '{name}'")
         if name not in counts:
             raise SfumatoError(
                 f"the data have no column '{name}'; remove it from the schema or rename it "
-                f"(columns: {', '.join(rows.names)}).{getattr(rows, 'hint', '')}"
+                f"(columns: {', '.join(there)}).{hint}"
             )
-    return rows
 
 
 def _open_table(data: Any, form: CsvFormat | None) -> TableRows:
@@ -204,6 +210,12 @@ def _open_table(data: Any, form: CsvFormat | None) -> TableRows:
     raise SfumatoError(
         f"cannot tell what {path} is: a table ends in .csv, .tsv, .csv.gz or .parquet"
     )
+
+
+def is_spark(data: Any) -> bool:
+    """Tell a Spark frame, without importing pyspark."""
+    kind = type(data)
+    return kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame"
 
 
 def _existing(data: str | Path) -> Path:
