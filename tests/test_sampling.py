@@ -13,6 +13,7 @@ import pytest
 import sfumato as sf
 from command_line import run
 from sfumato import sampling
+from sfumato.data import workers
 from sfumato.data.sources import table_rows
 from sfumato.sampling import Draw
 from sfumato.schema import CsvFormat, Identifier, Schema
@@ -25,6 +26,7 @@ NUMBERED = Schema(columns={"number": Identifier(), **SCHEMA.columns})
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "PART_ROWS", 300)
+    monkeypatch.setattr(workers, "WORTH", 1)
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +47,9 @@ def read(path: Path, names: list[str], form: CsvFormat | None = None) -> dict[st
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet", "folder"])
 def test_any_number_of_workers_writes_the_same_file(tmp_path: Path, model: Any, name: str) -> None:
     contents = []
-    for workers in (1, 2):
-        place = tmp_path / str(workers) / name
-        Draw(model, 1000, seed=7).write(place, workers)
+    for count in (1, 2):
+        place = tmp_path / str(count) / name
+        Draw(model, 1000, seed=7).write(place, count)
         files = sorted(place.iterdir()) if place.is_dir() else [place]
         contents.append([file.read_bytes() for file in files])
         written = read(place, ["number", "age", "town"])

@@ -32,6 +32,7 @@ BUDGET = sf.Budget(epsilon=8, delta=1e-5)
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "PART_BYTES", 1 << 12)
+    monkeypatch.setattr(workers, "WORTH", 1)
 
 
 def with_units(rows: int) -> pa.Table:

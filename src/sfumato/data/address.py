@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 from sfumato.errors import SfumatoError
 
+_PLACES = ("host", "port", "dbname")  # settings that say where the database is
 KINDS = ("duckdb", "sqlite", "postgresql", "postgres")
 
 
 def is_address(data: Any) -> bool:
     """Tell the address of a database from a path."""
-    return isinstance(data, str) and data.partition("://")[0] in KINDS and "://" in data
+    return isinstance(data, str) and "://" in data and data.partition("://")[0] in KINDS
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Address:
     ('postgresql://ann@host:5432/clinic?table=public.visits', 'public.visits')
     >>> Address.of("duckdb://data/clinic.duckdb?table=visits").file
     PosixPath('data/clinic.duckdb')
+    >>> Address.of("sqlite://x.db?query=SELECT a+1 FROM b WHERE c LIKE '%de&'").query
+    "SELECT a+1 FROM b WHERE c LIKE '%de&'"
     """
 
     kind: str
@@ -36,21 +40,27 @@ class Address:
 
     @classmethod
     def of(cls, text: str) -> Address:
-        """Take an address apart."""
+        """Take an address apart. A query comes last, and is taken as it is written."""
         kind, _, rest = text.partition("://")
-        place, _, asked = rest.partition("?")
-        given = dict(parse_qsl(asked, keep_blank_values=True))
-        table, query = given.pop("table", None), given.pop("query", None)
-        if (table is None) == (query is None):
+        begins = re.search(r"[?&]query=", rest)
+        query = rest[begins.end() :] if begins else None
+        place, _, asked = rest[: begins.start() if begins else None].partition("?")
+        settings = [setting.partition("=")[::2] for setting in asked.split("&") if setting]
+        tables = [value for key, value in settings if key == "table"]
+        others = [(key, value) for key, value in settings if key != "table"]
+        if len(tables) + (query is not None) != 1:
             raise SfumatoError(f"{kind}://…: name one table (?table=…) or one query (?query=…)")
+        table = tables[0] if tables else None
         if kind in ("duckdb", "sqlite"):
-            if given:
+            if others:
                 raise SfumatoError(f"{kind}://…: only table or query may follow the file")
-            return cls(kind, unquote(place), table, query)
-        server = f"postgresql://{place}" + (f"?{urlencode(given)}" if given else "")
-        passwords = [urlsplit(server).password, given.get("password"), given.get("sslpassword")]
-        known = [word for word in passwords if word]
-        return cls("postgresql", server, table, query, (*known, *map(unquote, known)))
+            return cls(kind, place, table, query)
+        asked = "&".join(f"{key}={value}" for key, value in others)
+        server = f"postgresql://{place}" + (f"?{asked}" if asked else "")
+        words = [urlsplit(server).password, *(v for k, v in others if "password" in k)]
+        secrets = {spelt for word in words if word for spelt in (word, unquote(word))}
+        longest_first = sorted(secrets, key=len, reverse=True)
+        return cls("postgresql", server, table, query, tuple(longest_first))
 
     @property
     def file(self) -> Path:
@@ -60,14 +70,14 @@ class Address:
     @property
     def told(self) -> str:
         """The address without passwords or settings: what ledgers and messages may hold."""
-        asked = {"table": self.table} if self.table is not None else {"query": self.query or ""}
-        which = urlencode(asked, safe=".", quote_via=quote)
+        which = f"query={self.query}" if self.table is None else f"table={self.table}"
         if self.kind != "postgresql":
             return f"{self.kind}://{self.file.resolve()}?{which}"
         parts = urlsplit(self.server)
-        host = parts.netloc.rpartition("@")[2]
         user = f"{parts.username}@" if parts.username else ""
-        return urlunsplit(("postgresql", user + host, parts.path, which, ""))
+        where = [each for each in parts.query.split("&") if each.partition("=")[0] in _PLACES]
+        place = f"{user}{parts.netloc.rpartition('@')[2]}{parts.path}"
+        return f"postgresql://{place}?{'&'.join([*where, which])}"
 
     @property
     def name(self) -> str:

@@ -12,6 +12,8 @@ from sfumato.errors import SfumatoError
 PART_BYTES = 1 << 24
 """Files are read in parts of about this size. What is found never depends on how many workers read
 them, nor, as all sums are exact, on the size."""
+WORTH = 4
+"""So many parts make a worker worth its start, which takes about as long as reading them."""
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -27,7 +29,8 @@ def divided(
     >>> divided(sum, [1, 2, 3], workers=1)
     [6]
     """
-    count = min(_count(workers), len(parts)) if len(parts) > 1 else 1
+    most = len(parts) // WORTH
+    count = min(_count(workers), most) if most > 1 else 1
     if count == 1:
         return [work(parts)]
     return list(_in_processes(work, [parts[first::count] for first in range(count)], count))
@@ -38,8 +41,8 @@ def in_order(
 ) -> Iterator[Result]:
     """Do parts in any order and give the results in theirs, a few at a time: memory is bounded."""
     left = iter(parts)
-    first = list(islice(left, 2))
-    count = _count(workers) if len(first) > 1 else 1
+    first = list(islice(left, 2 * WORTH))
+    count = _count(workers) if len(first) == 2 * WORTH else 1
     left = chain(first, left)
     if count == 1:
         yield from map(work, left)
