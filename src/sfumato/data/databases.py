@@ -91,7 +91,9 @@ class DuckDBRows(DatabaseRows):
 
     def _connect(self) -> Any:
         _existing_file(self._address)
-        connection = _duckdb().connect(str(self._address.file), read_only=True)
+        # It would fill most of the memory with what it has read.
+        bounded = {"memory_limit": "1GB"}
+        connection = _duckdb().connect(str(self._address.file), read_only=True, config=bounded)
         connection.begin()
         return connection
 
