@@ -6,6 +6,7 @@ import gzip
 import os
 import stat
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -113,20 +114,16 @@ def test_encodings_in_which_lines_end_by_several_bytes_are_not_cut(tmp_path: Pat
     assert rows.review().rows == 1000
 
 
-def methods() -> list[tuple[Any, bool]]:
-    from sfumato.methods.embedding.hp import Hp
-    from sfumato.methods.embedding.mepf import Mepf
-
-    few: dict[str, Any] = {"steps": 2}
-    return [
-        (sf.Pairs(target="sick", components=4, restarts=1), False),
-        (sf.Moments(), True),
-        (sf.Merf(target="sick", **few), False),
-        (sf.Merf(**few), True),
-        (Hp(target="sick", **few), False),
-        (Hp(**few), True),
-        (Mepf(network="untrained", **few), True),
-    ]
+FEW: dict[str, Any] = {"steps": 2}
+METHODS: list[tuple[Callable[[], Any], bool]] = [
+    (lambda: sf.Pairs(target="sick", components=4, restarts=1), False),
+    (lambda: sf.Moments(), True),
+    (lambda: sf.Merf(target="sick", **FEW), False),
+    (lambda: sf.Merf(**FEW), True),
+    (lambda: sf.Hp(target="sick", **FEW), False),
+    (lambda: sf.Hp(**FEW), True),
+    (lambda: sf.Mepf(network="untrained", **FEW), True),
+]
 
 
 def pictures(folder: Path) -> Path:
@@ -139,14 +136,15 @@ def pictures(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize("number", range(len(METHODS)))
 def test_every_method_releases_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     if number > 1:
         pytest.importorskip("torch")
     monkeypatch.setattr(image_sources, "_BATCH", 16)
-    method, images = methods()[number]
+    make, images = METHODS[number]
+    method = make()
     schema = SCHEMA
     if images:
         schema = Schema(images=sf.Images(height=8, width=8, classes=(0, 1, 2)))
