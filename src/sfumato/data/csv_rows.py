@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ _START = 512  # bytes that tell what a file is
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _LINE_END = re.compile(rb"\r\n?|\n")
 _ONE_BYTE = ("utf-8", "ascii", "iso8859", "cp125")  # encodings in which a line ends by one byte
+_LONG = 1 << 20
 _QUOTE_IS_OPEN = "a value holds a line break: close its quote, or remove the line break"
 
 
@@ -87,7 +89,7 @@ class CsvRows:
             ends = [0]
             while ends[-1] < size:
                 file.seek(min(ends[-1] + workers.PART_BYTES, size))
-                file.readline()
+                _pass_line(file)
                 ends.append(file.tell())
         return [self._part(*ends) for ends in pairwise(ends)] if len(ends) > 2 else [self]
 
@@ -199,6 +201,13 @@ class CsvRows:
     def _text(self) -> Iterator[io.TextIOWrapper]:
         with unzipped(self._source) as raw:
             yield io.TextIOWrapper(raw, encoding=self.form.encoding, newline="")
+
+
+def _pass_line(file: IO[bytes]) -> None:
+    """Go on to the end of a line, however long: some files end no line by a line feed."""
+    while piece := file.readline(_LONG):
+        if piece.endswith(b"\n"):
+            return
 
 
 def _holds_line_break(column: pa.Array) -> bool:
