@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,22 +50,23 @@ def duckdb_file(folder: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server() -> Iterator[str]:
     """Start a PostgreSQL server of our own, with a user who has a password."""
     pytest.importorskip("adbc_driver_postgresql")
     if POSTGRES is None:
         pytest.skip("there is no PostgreSQL server here")
-    folder = tmp_path_factory.mktemp("postgres")
+    # Not among pytest's own folders, which other users may not enter.
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-postgres-"))
     as_user: dict[str, Any] = {}
     if os.getuid() == 0:  # whom the server refuses
         try:
             shutil.chown(folder, "postgres")
         except LookupError:
+            folder.rmdir()
             pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
-        for parent in [folder, *folder.parents][:3]:
-            parent.chmod(0o755)
         as_user = {"user": "postgres"}
     (folder / "password").write_text("s3cret/word")
+    (folder / "password").chmod(0o644)
     programs = Path(POSTGRES).resolve().parent
     quiet: dict[str, Any] = {"check": True, "cwd": folder, "stdout": subprocess.DEVNULL, **as_user}
     subprocess.run(
@@ -78,6 +80,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     )  # fmt: skip
     yield f"host={folder}"
     subprocess.run([programs / "pg_ctl", "-D", folder / "base", "-m", "immediate", "stop"], **quiet)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def postgres_base(server: str) -> str:

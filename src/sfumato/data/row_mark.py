@@ -36,6 +36,8 @@ class RowMark:
 
     def add(self, batch: Batch) -> None:
         """Take in more rows."""
+        if not len(batch):
+            return
         hashes = _words(batch) @ self._factors(_width(batch))
         hashes += self._factors(1)[0]
         # The finaliser of splitmix64: hashes that differ give sums that tell nothing of each other.
