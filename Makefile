@@ -2,13 +2,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-lowest wheel check bench clean
+.PHONY: demo test test-spark test-lowest wheel check bench clean
 
 demo: .venv/core
 	$(BIN)/python -m sfumato.demo demo
 
 test: .venv/dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+
+# Needs Java. Not among the other tests: a Spark takes a while to start.
+test-spark: .venv/dev
+	$(INSTALL) 'pyspark>=4.0'
+	$(BIN)/pytest tests/data/test_spark.py
 
 # The core, without torch, with the lowest versions that pyproject.toml allows.
 test-lowest:

@@ -58,6 +58,74 @@ def release() -> str:
     )
 
 
+def scale() -> str:
+    found = read("scale")
+    if found is None:
+        return ""
+    cases = found["cases"]
+    runs: dict[tuple[int, str], dict[str, Any]] = {}
+    for case in cases:
+        if case["kind"] != "sample":
+            form = case["path"].rpartition(".")[2]
+            kept = "" if case.get("spool", True) else ", parsed again"
+            which = "pyarrow" if case["kind"] == "arrow" else f"{case['workers']} workers{kept}"
+            runs.setdefault((case["rows"], form), {})[which] = case
+    lines = []
+    for (rows, form), run in runs.items():
+        merely = run["pyarrow"]["processor_seconds"]
+        one, two = run["1 workers"], run["2 workers"]
+        again = run.get("1 workers, parsed again")
+        lines.append(
+            [
+                f"{rows:,}, {form}",
+                f"{merely:.2f} s",
+                f"{one['processor_seconds']:.2f} s ({one['processor_seconds'] / merely:.1f})",
+                f"{two['processor_seconds']:.2f} s ({two['processor_seconds'] / merely:.1f})",
+                "" if again is None else f"{again['processor_seconds']:.2f} s",
+                f"{one['peak_mb']:.0f} MB",
+                f"{max(two['peak_mb'], two['peak_worker_mb']):.0f} MB",
+            ]
+        )
+    text = (
+        "## Many rows (`benchmarks/scale.py`)\n\n"
+        f"Simulated tables of {found['columns']} columns. What a run of `pairs` asks of its rows (review and fingerprint, "
+        "one-way tables, pairs) beside pyarrow merely reading the file. Processor time of all processes together, "
+        "without starting Python but with starting the workers: the machine was shared, so wall time says nothing. In "
+        "brackets, how many times what pyarrow takes. Memory is that of the largest process.\n\n"
+    )
+    text += table(
+        [
+            "rows, file",
+            "pyarrow",
+            "1 worker",
+            "2 workers",
+            "1 worker, parsed again",
+            "memory",
+            "memory, 2 workers",
+        ],
+        lines,
+    )
+    drawn = [
+        [
+            f"{case['rows']:,} rows, {_output(case['output'])}",
+            str(case["workers"]),
+            f"{1e6 * case['processor_seconds'] / case['rows']:.1f} µs a row",
+            f"{max(case['peak_mb'], case['peak_worker_mb']):.0f} MB",
+        ]
+        for case in cases
+        if case["kind"] == "sample"
+    ]
+    return (
+        text
+        + "\nSampling from `pairs` of these columns:\n\n"
+        + table(["output", "workers", "processor time", "memory"], drawn)
+    )
+
+
+def _output(name: str) -> str:
+    return {"csv": "csv", "parquet": "parquet"}.get(name.rpartition(".")[2], "folder of parquet")
+
+
 def accounting() -> str:
     found = read("accounting")
     if found is None:
@@ -597,6 +665,7 @@ def main() -> None:
     parts = [
         HEAD,
         release(),
+        scale(),
         accounting(),
         adult(),
         papers(),

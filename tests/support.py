@@ -54,11 +54,14 @@ def coded(values: list[int]) -> Batch:
     return Batch(np.array(values, np.int32).reshape(-1, 1), np.empty((len(values), 0), np.float32))
 
 
-def seeded_fit(method: Method, data: Any, schema: Schema, budget: Budget) -> Model:
+def seeded_fit(
+    method: Method, data: Any, schema: Schema, budget: Budget, workers: int = 1,
+    spool: Path | None = None,
+) -> Model:  # fmt: skip
     """Fit with rounded Gaussian noise from a fixed seed: for tests only."""
     rng = np.random.default_rng(0)
     curator = Curator(
-        encoded_rows(data, method.codec(schema), budget.max_rows_per_unit),
+        encoded_rows(data, method.codec(schema), budget.max_rows_per_unit, workers, spool),
         budget,
         ledger=Ledger(":memory:"),
         dataset="test",

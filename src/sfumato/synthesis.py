@@ -16,6 +16,7 @@ from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import Ledger
 from sfumato.progress import Progress
 from sfumato.registry import method_class
+from sfumato.sampling import Draw
 from sfumato.schema import Schema, read_schema
 from sfumato.storage import refuse_overwriting
 
@@ -24,7 +25,10 @@ Settings = TypeVar("Settings", bound=Method)
 
 @dataclass(frozen=True)
 class Synthesis:
-    """A synthetic data set and the model that it was drawn from."""
+    """A synthetic data set and the model that it was drawn from.
+
+    Data that were written in several parts are not held here: there may be too many.
+    """
 
     data: Any
     model: Model
@@ -76,6 +80,7 @@ def synthesize(
     pay_again: bool = False,
     use_saved: bool = False,
     gate: Gate = Gate(),
+    workers: int | None = None,
     progress: Progress | None = None,
 ) -> Synthesis:
     """Fit a method to private rows, draw a synthetic data set from it, and write it.
@@ -104,10 +109,14 @@ def synthesize(
         folder = folder or releases_beside(output)
     model = method.fit(
         data, schema, budget, ledger=ledger, dataset=dataset, folder=folder, pay_again=pay_again,
-        use_saved=use_saved, gate=gate, progress=progress,
+        use_saved=use_saved, gate=gate, workers=workers, progress=progress,
     )  # fmt: skip
     progress("sampling", None)
-    drawn = model.sample(rows, seed=seed)
+    draw = Draw(model, rows, seed=seed)
+    if output and draw.parts > 1:
+        draw.write(output, workers)
+        return Synthesis(None, model)
+    drawn = draw.whole(workers)
     if output:
         progress(f"writing {output}", None)
         write_synthetic(output, drawn, schema)

@@ -25,13 +25,14 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
+from sfumato.data import workers
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.rows import encoded_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.schema import Boolean, Categorical, Datetime, Identifier, Images, Numeric, Schema
 
-PAIRS = 240  # drawn for each format; there are eleven of them
+PAIRS = 240  # drawn for each format; there are twelve of them
 
 SCHEMA = Schema(
     columns={
@@ -93,6 +94,11 @@ def csv_pair(
 def plain_csv(folder: Path, rng: np.random.Generator) -> tuple[Any, Any]:
     mark = "\ufeff" if rng.random() < 0.3 else ""
     return csv_pair(folder, rng, ".csv", lambda text: (mark + text).encode("utf-8"))
+
+
+def cut_csv(folder: Path, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Files that are read in several parts, as large ones are."""
+    return plain_csv(folder, rng)
 
 
 def zipped_csv(folder: Path, rng: np.random.Generator) -> tuple[Any, Any]:
@@ -217,7 +223,7 @@ def picture_folders(folder: Path, rng: np.random.Generator) -> tuple[Any, Any]:
 
 
 TABLES = [
-    plain_csv, zipped_csv, latin_csv, pandas_frames, pandas_categories, polars_frames,
+    plain_csv, cut_csv, zipped_csv, latin_csv, pandas_frames, pandas_categories, polars_frames,
     arrow_tables, parquet_files,
 ]  # fmt: skip
 PICTURES = [arrays_with_lists, npz_files, picture_folders]
@@ -259,7 +265,11 @@ def pairs_of(make: Any, folder: Path) -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("make", TABLES, ids=lambda make: make.__name__)
-def test_one_row_of_a_table_never_changes_another(make: Any, tmp_path: Path) -> None:
+def test_one_row_of_a_table_never_changes_another(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if make is cut_csv:
+        monkeypatch.setattr(workers, "PART_BYTES", 120)
     read = 0
     for data, neighbour in pairs_of(make, tmp_path):
         for schema in (SCHEMA, UNITS):

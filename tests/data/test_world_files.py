@@ -24,7 +24,7 @@ from sfumato.data.inspection import draft_schema
 from sfumato.data.rows import EncodedTable
 from sfumato.data.sources import table_rows
 from sfumato.data.table_codec import TableCodec
-from sfumato.data.writing import csv_bytes
+from sfumato.data.writing import CsvWriting
 from sfumato.errors import SfumatoError
 from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Schema
@@ -397,7 +397,7 @@ def test_moments_of_a_zone_are_written_with_their_offset_and_read_again(form: st
     codec = TableCodec(schema)
     given = pa.record_batch({"seen": ["2023-07-05T10:20+0200", "2023-07-05T08:20Z"]})
     codes = codec.encode(given).codes
-    written = csv_bytes(codec.decode(codes, RNG), schema)
+    written = CsvWriting(schema).piece(codec.decode(codes, RNG))
     assert written.count(b"10:20") == written.count(b"+0200") == 2
     assert np.array_equal(next(iter(EncodedTable(written, codec))).codes, codes)
 

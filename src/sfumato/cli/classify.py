@@ -31,6 +31,7 @@ from sfumato.cli.options import (
     Target,
     Unit,
     UseSaved,
+    Workers,
     load_schema,
     private_data,
 )
@@ -72,6 +73,7 @@ def train(
         list[str] | None,
         typer.Option("--set", help="A setting: maps, beta, rate, epochs, clip, …, as key=value."),
     ] = None,
+    workers: Workers = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -105,6 +107,7 @@ def train(
             pay_again=pay_again,
             use_saved=use_saved,
             gate=Gate.of(misfit, misfit_budget),
+            workers=workers,
             progress=progress,
         )
         model.save(output)

@@ -21,7 +21,7 @@ from sfumato.errors import not_negative
 
 
 def evaluate(
-    real: Annotated[Path, typer.Argument(help="The private data.")],
+    real: Annotated[str, typer.Argument(help="The private data.")],
     synthetic: Annotated[Path, typer.Argument(help="The synthetic data.")],
     schema: SchemaFile,
     target: Target = None,
@@ -49,6 +49,8 @@ def evaluate(
     """Measure synthetic data against real ones. The output is private: do not publish it."""
     from sfumato import evaluation
     from sfumato.cli.console import print_table, progress_display, stderr
+    from sfumato.data.address import is_address
+    from sfumato.data.sources import dataset_name
     from sfumato.evaluation.report import MOST_POINTS, internal_html, report_name
     from sfumato.storage import refuse_overwriting, write_whole
 
@@ -65,7 +67,8 @@ def evaluate(
     if json:
         write_whole(json, found.to_json().encode())
     if report:
-        page = internal_html(found, title=f"{synthetic.name} against {real.name}")
+        against = dataset_name(real) if is_address(real) else Path(real).name
+        page = internal_html(found, title=f"{synthetic.name} against {against}")
         write_whole(report, page.encode())
     print_table(
         "PRIVATE: computed on real data, do not publish",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,10 +16,19 @@ from sfumato.schema import CsvFormat, Schema
 STANDARD = Path("-")
 """The standard input or output, where a file is asked for."""
 
+
+class Engine(StrEnum):
+    """What reads the private rows."""
+
+    OWN = "own"
+    SPARK = "spark"
+
+
 Input = Annotated[
     str,
     typer.Argument(
-        help="The private data: csv, csv.gz, tsv, parquet; npz, idx, image folder; - for stdin."
+        help="The private data: csv, csv.gz, tsv, parquet or a folder of it; "
+        "duckdb://file?table=…, sqlite://…, postgresql://…; npz, idx, image folder; - for stdin."
     ),
 ]
 SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="The public schema (TOML).")]
@@ -92,6 +102,18 @@ Encoding = Annotated[
     str | None, typer.Option("--encoding", help="The encoding of a csv file, such as latin-1.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite outputs that exist.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", help="How many processes read, sum and sample; by default one for each core."
+    ),
+]
+EngineOption = Annotated[
+    Engine,
+    typer.Option(
+        "--engine", help="Let Spark read: parquet wherever it lies, or a table of its catalogue."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 ModelFile = Annotated[Path, typer.Argument(help="A model file that was saved.")]
 
@@ -118,10 +140,21 @@ def csv_format(
         ) from None
 
 
-def private_data(text: str, dataset: str | None) -> Any:
-    """Give a path as it is; read the standard input, which must be given a name."""
+def private_data(text: str, dataset: str | None, engine: Engine = Engine.OWN) -> Any:
+    """Give a path as it is, or what Spark reads; the standard input must be given a name."""
+    if engine is Engine.SPARK:
+        from sfumato.data.spark import spark_frame
+
+        return spark_frame(text)
     if text != "-":
         return text
     if dataset is None:
         raise SfumatoError("data from the standard input have no name: give one with --dataset")
     return sys.stdin.buffer.read()
+
+
+def spark_name(text: str, engine: Engine) -> str | None:
+    """Name a data set that Spark reads by its path or its table; others have names of their own."""
+    from sfumato.data.sources import dataset_name
+
+    return dataset_name(text) if engine is Engine.SPARK else None

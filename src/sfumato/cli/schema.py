@@ -12,7 +12,9 @@ from sfumato.errors import SfumatoError
 
 app = typer.Typer(help="Write a schema, or check data against one.", no_args_is_help=True)
 
-Input = Annotated[Path, typer.Argument(help="The private table: csv, csv.gz or parquet.")]
+Input = Annotated[
+    str, typer.Argument(help="The private table: csv, csv.gz, parquet, or in a database.")
+]
 CodebookFile = Annotated[
     Path | None,
     typer.Option(

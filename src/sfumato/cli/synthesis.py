@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,8 @@ from sfumato.cli.options import (
     Delimiter,
     Delta,
     Encoding,
+    Engine,
+    EngineOption,
     Epsilon,
     Force,
     Input,
@@ -39,10 +42,12 @@ from sfumato.cli.options import (
     Target,
     Unit,
     UseSaved,
+    Workers,
     load_schema,
     private_data,
+    spark_name,
 )
-from sfumato.errors import SfumatoError, not_negative
+from sfumato.errors import SfumatoError, not_negative, within
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.doubts import doubts
 
@@ -73,6 +78,8 @@ def synth(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     settings: Settings = None,
+    workers: Workers = None,
+    engine: EngineOption = Engine.OWN,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -92,11 +99,13 @@ def synth(
     public = load_schema(schema, delimiter, encoding)
     with progress_display(quiet) as progress, locked(file) if file else nullcontext():
         made = synthesize(
-            private_data(data, dataset), public, budget_of(epsilon, delta, relation, rows_per_unit),
+            private_data(data, dataset, engine), public,
+            budget_of(epsilon, delta, relation, rows_per_unit),
             method=method_of(public, method, target, settings, seed), output=file, rows=rows,
-            seed=seed, ledger=open_ledger(ledger), dataset=dataset, folder=releases,
+            seed=seed, ledger=open_ledger(ledger), dataset=dataset or spark_name(data, engine),
+            folder=releases,
             pay_again=pay_again, use_saved=use_saved, gate=Gate.of(misfit, misfit_budget),
-            progress=progress,
+            workers=workers, progress=progress,
         )  # fmt: skip
         if file is None:
             print_rows(made.data, public)
@@ -131,6 +140,8 @@ def fit(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     settings: Settings = None,
+    workers: Workers = None,
+    engine: EngineOption = Engine.OWN,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -149,10 +160,11 @@ def fit(
     chosen = method_of(public, method, target, settings, seed)
     with progress_display(quiet) as progress, locked(output):
         fitted = chosen.fit(
-            private_data(data, dataset), public, budget_of(epsilon, delta, relation, rows_per_unit),
-            ledger=open_ledger(ledger), dataset=dataset,
+            private_data(data, dataset, engine), public,
+            budget_of(epsilon, delta, relation, rows_per_unit),
+            ledger=open_ledger(ledger), dataset=dataset or spark_name(data, engine),
             folder=releases or releases_beside(output), pay_again=pay_again, use_saved=use_saved,
-            gate=Gate.of(misfit, misfit_budget), progress=progress,
+            gate=Gate.of(misfit, misfit_budget), workers=workers, progress=progress,
         )  # fmt: skip
         fitted.save(output)
     write_certificate(fitted, report, output.name, model=output)
@@ -170,15 +182,17 @@ def sample(
         typer.Option("--given", help="What all rows have: column=value, =a,b or =low..high."),
     ] = None,
     seed: Seed = 0,
+    workers: Workers = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Draw rows from a saved model."""
+    """Draw rows from a saved model; large tables in parts, as they are written."""
     from sfumato.cli.console import progress_display
     from sfumato.data.condition import read_given
-    from sfumato.data.writing import check_output, write_synthetic
+    from sfumato.data.writing import check_output
     from sfumato.loading import load
     from sfumato.methods.base import Model
+    from sfumato.sampling import Draw
     from sfumato.storage import refuse_overwriting
 
     file = None if output == STANDARD else output
@@ -188,27 +202,30 @@ def sample(
         raise SfumatoError(f"{model} is a {loaded.method.name} model: it draws no rows")
     if file:
         check_output(file, loaded.schema)
+    elif loaded.schema.images:
+        raise SfumatoError("images cannot be written to the standard output: name a file")
     not_negative(seed=seed, rows=rows or 0)
+    within(workers=(workers, 1, 1024))
     texts = [pair for text in given or [] for pair in pairs([text], "--given").items()]
     wanted = read_given(texts, loaded.schema)
     with progress_display(quiet) as progress:
         progress("sampling", None)
-        drawn = loaded.sample(rows, given=wanted, seed=seed)
+        draw = Draw(loaded, rows, wanted, seed)
         if file is None:
-            print_rows(drawn, loaded.schema)
+            for piece in draw.csv(workers):
+                sys.stdout.buffer.write(piece)
             return
-        progress(f"writing {file}", None)
-        write_synthetic(file, drawn, loaded.schema)
+        draw.write(file, workers)
     print(file)
 
 
 def print_rows(drawn: Any, schema: Any) -> None:
     """Write a synthetic table to the standard output."""
-    from sfumato.data.writing import csv_bytes
+    from sfumato.data.writing import CsvWriting
 
     if schema.images:
         raise SfumatoError("images cannot be written to the standard output: name a file")
-    sys.stdout.buffer.write(csv_bytes(drawn, schema))
+    sys.stdout.buffer.write(CsvWriting(schema).piece(drawn))
 
 
 def show(model: ModelFile, report: Report = None, force: Force = False) -> None:
@@ -257,12 +274,11 @@ def write_certificate(
     if not report:
         return
     from sfumato.evaluation.report import certificate_html
-    from sfumato.privacy.answers import digest_of
     from sfumato.storage import write_whole
 
     labelled = {"synthetic data": data, "model": model}
     files = {
-        f"{label} ({path.name})": digest_of(path.read_bytes())
+        f"{label} ({path.name})": _digest(path)
         for label, path in labelled.items()
         if path is not None and path.is_file()
     }
@@ -270,6 +286,11 @@ def write_certificate(
         fitted, title=f"Certificate of {name}", date=_today(), files=files, measured=measured
     )
     write_whole(report, page.encode())
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _today() -> str:

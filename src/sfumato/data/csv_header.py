@@ -23,10 +23,17 @@ _DELIMITER_LINE = rb"(?i)(?:\xef\xbb\xbf)?\"?sep=([^\r\n])\"?[\r\n]"
 
 def unzipped(source: Path | bytes) -> pa.NativeFile:
     """Open a file, or the bytes of one; whether it is gzipped, it tells itself."""
-    given = memoryview(source) if isinstance(source, bytes) else str(source)
-    with pa.input_stream(given, compression=None) as file:
-        zipped = file.read(2) == _GZIP
-    return pa.input_stream(given, compression="gzip" if zipped else None)
+    return pa.input_stream(_given(source), compression="gzip" if is_zipped(source) else None)
+
+
+def is_zipped(source: Path | bytes) -> bool:
+    """Tell from its first bytes whether a file is gzipped."""
+    with pa.input_stream(_given(source), compression=None) as file:
+        return bool(file.read(2) == _GZIP)
+
+
+def _given(source: Path | bytes) -> memoryview | str:
+    return memoryview(source) if isinstance(source, bytes) else str(source)
 
 
 def other_format(start: bytes) -> str | None:

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import codecs
+import copy
 import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
+from typing import IO
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
-from sfumato.data.csv_header import other_format, told_delimiter, unzipped
+from sfumato.data import workers
+from sfumato.data.csv_header import is_zipped, other_format, told_delimiter, unzipped
 from sfumato.errors import SfumatoError
 from sfumato.schema import CsvFormat
 
 _START = 512  # bytes that tell what a file is
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _LINE_END = re.compile(rb"\r\n?|\n")
+_ONE_BYTE = ("utf-8", "ascii", "iso8859", "cp125")  # encodings in which a line ends by one byte
+_LONG = 1 << 20
 _QUOTE_IS_OPEN = "a value holds a line break: close its quote, or remove the line break"
 
 
@@ -30,7 +36,12 @@ class CsvRows:
     An open quote makes one value of everything up to the next quote: a single row would swallow
     others. Such a value holds a line break, so each value of each column is looked at, also of
     those that nobody asked for, and a line break in any of them is refused.
+
+    So every line feed of a file that is not refused ends a row, and the file can be cut there into
+    parts. A cut within a quote leaves a part that ends in an open quote and a line feed: refused.
     """
+
+    _range: tuple[int, int] | None = None  # of bytes, where only a part is read
 
     def __init__(self, source: Path | bytes, form: CsvFormat | None = None) -> None:
         self._source = source
@@ -48,17 +59,44 @@ class CsvRows:
             raise SfumatoError(f"{self.place}: a column name holds a line break; close its quote")
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read the named columns as text."""
+        """Read the named columns as dictionaries of texts."""
         kinds = {
-            written: pa.string() if name in names else pa.binary()
+            written: pa.dictionary(pa.int32(), pa.string()) if name in names else pa.binary()
             for written, name in zip(self._written_names, self.names, strict=True)
         }
         with self._plain_errors(), self._open(kinds) as reader:
             for batch in reader:
-                for column in batch.columns:
-                    if pc.any(pc.match_substring_regex(column, "[\r\n]")).as_py():
-                        raise SfumatoError(f"{self.place}: {self._fault() or _QUOTE_IS_OPEN}")
+                if any(map(_holds_line_break, batch.columns)):
+                    raise SfumatoError(f"{self.place}: {self._fault() or _QUOTE_IS_OPEN}")
                 yield batch.rename_columns(self.names).select(list(names))
+
+    @property
+    def slow(self) -> bool:
+        """Whether it is a large gzipped file, which cannot be cut."""
+        if isinstance(self._source, bytes) or not is_zipped(self._source):
+            return False
+        return self._source.stat().st_size > workers.PART_BYTES // 4
+
+    def parts(self) -> list[CsvRows]:
+        """Cut the file at ends of rows into parts of about the same size."""
+        coding = codecs.lookup(self.form.encoding).name
+        if isinstance(self._source, bytes) or not coding.startswith(_ONE_BYTE):
+            return [self]
+        with self._plain_errors(), open(self._source, "rb") as file:
+            if is_zipped(self._source):
+                return [self]
+            size = file.seek(0, io.SEEK_END)
+            ends = [0]
+            while ends[-1] < size:
+                file.seek(min(ends[-1] + workers.PART_BYTES, size))
+                _pass_line(file)
+                ends.append(file.tell())
+        return [self._part(*ends) for ends in pairwise(ends)] if len(ends) > 2 else [self]
+
+    def _part(self, start: int, end: int) -> CsvRows:
+        part = copy.copy(self)
+        part._range = (start, end)
+        return part
 
     def first_kinds(self) -> pa.Schema:
         """Guess the types of the columns from the first rows."""
@@ -95,16 +133,29 @@ class CsvRows:
     def _open(self, kinds: dict[str, pa.DataType] | None) -> pa.csv.CSVStreamingReader:
         """Open the file, with named types, or with those that the first rows seem to have."""
         typed = {} if kinds is None else {"column_types": kinds, "strings_can_be_null": False}
+        headed = self._range is None or self._range[0] == 0
         return pa.csv.open_csv(
-            unzipped(self._source),
+            self._bytes(),
             read_options=pa.csv.ReadOptions(
-                block_size=1 << 23, encoding=self.form.encoding, skip_rows=self._skipped
+                block_size=1 << 23,
+                encoding=self.form.encoding,
+                skip_rows=self._skipped if headed else 0,
+                column_names=None if headed else self._written_names,
+                use_threads=False,  # cores are kept busy by parts
             ),
             parse_options=pa.csv.ParseOptions(
                 newlines_in_values=True, delimiter=self.form.delimiter
             ),
             convert_options=pa.csv.ConvertOptions(**typed),
         )
+
+    def _bytes(self) -> pa.NativeFile:
+        if self._range is None:
+            return unzipped(self._source)
+        assert isinstance(self._source, Path)
+        with open(self._source, "rb") as file:
+            file.seek(self._range[0])
+            return pa.BufferReader(file.read(self._range[1] - self._range[0]))
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -150,6 +201,23 @@ class CsvRows:
     def _text(self) -> Iterator[io.TextIOWrapper]:
         with unzipped(self._source) as raw:
             yield io.TextIOWrapper(raw, encoding=self.form.encoding, newline="")
+
+
+def _pass_line(file: IO[bytes]) -> None:
+    """Go on to the end of a line, however long: some files end no line by a line feed."""
+    while piece := file.readline(_LONG):
+        if piece.endswith(b"\n"):
+            return
+
+
+def _holds_line_break(column: pa.Array) -> bool:
+    values = column.dictionary if pa.types.is_dictionary(column.type) else column
+    content = values.buffers()[2]
+    if content is None:
+        return False
+    # A batch of the reader has its buffers for itself.
+    held = np.frombuffer(content, np.uint8)
+    return bool(((held == ord("\n")) | (held == ord("\r"))).any())
 
 
 def _ragged(text: io.TextIOWrapper, delimiter: str, skipped: int) -> str | None:

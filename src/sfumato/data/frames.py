@@ -40,6 +40,8 @@ def is_pandas(data: Any) -> bool:
 class PandasRows:
     """A pandas frame, converted piece by piece."""
 
+    slow = False
+
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         self.names = [str(name) for name in frame.columns]
@@ -58,6 +60,10 @@ class PandasRows:
                 for name, column, kind in zip(names, columns, kinds, strict=True)
             ]
             yield pa.record_batch(arrays, names=list(names))
+
+    def parts(self) -> list[PandasRows]:
+        """Give itself: what lies in memory is not copied to other processes."""
+        return [self]
 
 
 def _is_object(column: Any) -> bool:

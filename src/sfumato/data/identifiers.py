@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from sfumato.schema import Schema
 
@@ -43,6 +42,8 @@ def shared_identifiers(rows: int, at_least: Sequence[float], rng: np.random.Gene
 
 def _falling(at_least: Sequence[float]) -> NDArray[np.float64]:
     """Give the nearest numbers that never rise, and are not negative; a row each without any."""
+    from scipy.optimize import isotonic_regression  # late: workers have no need of it
+
     falling = np.maximum(isotonic_regression(at_least, increasing=False).x, 0.0)
     return falling if falling.any() else np.ones(1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import struct
 import zipfile
@@ -35,6 +36,9 @@ class ImageRows(Protocol):
     def batches(self) -> Iterator[tuple[NDArray[np.uint8], Labels | None]]:
         """Read pixels (n, height, width, channels) and labels."""
 
+    def parts(self) -> Sequence[ImageRows]:
+        """Give parts that other processes can read; itself where it cannot be divided."""
+
 
 class ArrayRows:
     """Images in memory: `x` (n, height, width[, channels]) of uint8 and labels `y`."""
@@ -52,6 +56,10 @@ class ArrayRows:
         for start in range(0, len(self.x), _BATCH):
             labels = None if self.y is None else self.y[start : start + _BATCH]
             yield _four(self.x[start : start + _BATCH]), labels
+
+    def parts(self) -> list[ArrayRows]:
+        """Give itself."""
+        return [self]
 
 
 class StreamedRows:
@@ -81,6 +89,10 @@ class StreamedRows:
                 count = min(_BATCH, shape[0] - start)
                 labels = None if self._labels is None else self._labels[start : start + count]
                 yield _four(self._read(stream, (count, *shape[1:]))), labels
+
+    def parts(self) -> list[StreamedRows]:
+        """Give itself."""
+        return [self]
 
     def _read(self, stream: IO[bytes], shape: tuple[int, ...]) -> NDArray[np.uint8]:
         try:
@@ -125,6 +137,15 @@ class FolderRows:
             files = self._files[start : start + _BATCH]
             pixels = np.stack([self._read(path) for path, _ in files])
             yield _four(pixels), [label for _, label in files]
+
+    def parts(self) -> list[FolderRows]:
+        """Divide the list of pictures."""
+        found = []
+        for start in range(0, len(self._files), _BATCH):
+            part = copy.copy(self)
+            part._files = self._files[start : start + _BATCH]
+            found.append(part)
+        return found
 
     def _read(self, path: Path) -> NDArray[np.uint8]:
         size = (self._images.width, self._images.height)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sfumato.data.codebook import Codebook
 from sfumato.data.csv_header import header_line, likely_format
 from sfumato.data.csv_rows import CsvRows
+from sfumato.data.databases import DatabaseRows
 from sfumato.data.draft import Draft
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.review import Review
@@ -39,8 +40,8 @@ def draft_schema(data: Any, book: Codebook = Codebook()) -> Draft:
 def reviewed(data: Any, schema: Schema) -> tuple[Review, list[str]]:
     """Hold data against a schema, and name the columns that the schema leaves out. Private."""
     if schema.images:
-        return EncodedImages(data, ImageCodec(schema.images)).review(), []
-    review = EncodedTable(data, TableCodec(schema), max_rows_per_unit=1).review()
+        return EncodedImages(data, ImageCodec(schema.images), None).review(), []
+    review = EncodedTable(data, TableCodec(schema), workers=None).review()
     return review, [
         name for name in table_rows(data, form=schema.csv).names if name not in schema.columns
     ]
@@ -51,7 +52,7 @@ def _typed_fields(data: Any, form: CsvFormat | None = None) -> pa.Schema:
     twice = [name for name in rows.names if name and rows.names.count(name) > 1]
     if twice:
         raise SfumatoError(f"the data have two columns of the same name: '{twice[0]}'")
-    if isinstance(rows, CsvRows | ParquetRows):
+    if isinstance(rows, CsvRows | ParquetRows | DatabaseRows):
         return rows.first_kinds()
     return next(iter(rows.batches(rows.names)), pa.record_batch({})).schema
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.data import parsing
 from sfumato.data.codes import Misfit
+from sfumato.data.distinct import Distinct
 
 _MOST_EXAMPLES = 1000  # distinct ones that are counted
 _SHOWN_EXAMPLES = 3
@@ -29,6 +30,15 @@ class ColumnReview:
     counts: Counter[Misfit] = field(default_factory=Counter)
     examples: dict[Misfit, Counter[str]] = field(default_factory=dict)
     spaced: int = 0
+
+    def merge(self, other: ColumnReview) -> None:
+        """Take in what was found in other rows of the column."""
+        self.counts.update(other.counts)
+        self.spaced += other.spaced
+        for misfit, texts in other.examples.items():
+            examples = self.examples.setdefault(misfit, Counter())
+            if len(examples) < _MOST_EXAMPLES:
+                examples.update(texts)
 
     def misfits(self, rows: int) -> int:
         """Count the values that the schema has no place for."""
@@ -65,20 +75,33 @@ class Review:
     columns: dict[str, ColumnReview] = field(default_factory=dict)
     units: Counter[str] = field(default_factory=Counter)
 
-    def add(self, name: str, array: pa.Array, found: Mapping[Misfit, NDArray[np.bool_]]) -> None:
-        """Count what does not fit in a piece of a column."""
+    def add(self, name: str, rows: Distinct, found: Mapping[Misfit, NDArray[np.bool_]]) -> None:
+        """Count what does not fit in a piece of a column, by what was found of its values."""
         column = self.columns.setdefault(name, ColumnReview())
-        column.spaced += int(parsing.has_spaces(array).sum())
+        column.spaced += int(rows.spread(parsing.has_spaces(rows.values)).sum())
         for misfit, where in found.items():
-            count = int(where.sum())
-            if not count:
+            if not where.any():
                 continue
-            column.counts[misfit] += count
+            times = where.astype(np.int64)
+            if rows.places is not None:
+                times *= np.bincount(rows.places, minlength=len(where))
+            if not times.any():
+                continue
+            column.counts[misfit] += int(times.sum())
             if misfit.quoted:
                 examples = column.examples.setdefault(misfit, Counter())
-                texts = parsing.texts(array.filter(pa.array(where)))
+                texts = parsing.texts(rows.values.filter(pa.array(times > 0))).to_pylist()
                 if len(examples) < _MOST_EXAMPLES:
-                    examples.update(texts.to_pylist())
+                    for text, count in zip(texts, times[times > 0].tolist(), strict=True):
+                        examples[text] += count
+
+    def merge(self, other: Review) -> None:
+        """Take in what was found in other rows; a unit that is in both has the rows of both."""
+        self.rows += other.rows
+        self.kept += other.kept
+        self.units.update(other.units)
+        for name, column in other.columns.items():
+            self.columns.setdefault(name, ColumnReview()).merge(column)
 
     def above(self, most: float) -> dict[str, ColumnReview]:
         """Give the columns of which more than this share does not fit, the worst first."""

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.data import parsing
 from sfumato.data.batch import Batch
-from sfumato.data.identifiers import ordinal_cells
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_sources import image_rows
+from sfumato.data.parts import EncodedPart, FlagPart, ImagePart, Part, SpooledPart, TablePart
 from sfumato.data.review import Review
-from sfumato.data.sources import table_rows
+from sfumato.data.row_mark import RowMark
+from sfumato.data.sources import TableRows, is_spark, table_rows
+from sfumato.data.spool import Spool
 from sfumato.data.table_codec import TableCodec
+from sfumato.data.unit_limit import UnitLimit
+from sfumato.data.workers import divided
 from sfumato.errors import SfumatoError
 
 ROW_BITS = 32
 """More than 2^32 rows are refused: their sums could pass 64 bits."""
-
-
-class Mark(Protocol):
-    """A digest that grows with what is read."""
-
-    def update(self, content: bytes, /) -> None:
-        """Take in more."""
 
 
 class Summable(Protocol):
@@ -52,27 +48,28 @@ class PrivateRows(ABC):
     """
 
     codec: TableCodec | ImageCodec | None
+    workers: int | None = 1
 
     @abstractmethod
     def __iter__(self) -> Iterator[Batch]:
         """Read the rows in batches."""
 
+    def parts(self) -> Sequence[Iterable[Batch]]:
+        """Give the rows in parts that other processes can read."""
+        return [self]
+
     def sum(self, statistic: Summable) -> NDArray[np.int64]:
         """Give the exact sum of a statistic over all rows."""
-        total = np.zeros(statistic.dim, np.int64)
-        count = 0
-        for batch in self:
-            count += len(batch)
-            if count > 1 << ROW_BITS:
-                raise SfumatoError("the data have more rows than a 64-bit sum can hold")
-            total += statistic.sum(batch)
-        return total
+        found = divided(partial(summed, statistic=statistic), self.parts(), self.workers)
+        refuse_too_many(sum(count for count, _ in found))
+        return sum((total for _, total in found), np.zeros(statistic.dim, np.int64))
 
-    def review(self, mark: Mark | None = None) -> Review:
+    def review(self, mark: RowMark | None = None) -> Review:
         """Read everything once: say what the owner should know, and mark what was read. Private."""
         found = Review()
         for batch in self:
-            _add_to(mark, batch)
+            if mark is not None:
+                mark.add(batch)
             found.rows += len(batch)
         found.kept = found.rows
         return found
@@ -80,6 +77,9 @@ class PrivateRows(ABC):
     def misfit_flags(self) -> PrivateRows:
         """Give rows that tell, in place of values, whether they fit the schema: 0 or 1."""
         raise SfumatoError("misfits can be counted with noise in tables only")
+
+    def clear(self) -> None:
+        """Remove what was kept of the rows on disk, if anything was."""
 
 
 class GivenRows(PrivateRows):
@@ -95,142 +95,234 @@ class GivenRows(PrivateRows):
         return iter(self._batches)
 
 
-class EncodedImages(PrivateRows):
+class EncodedRows(PrivateRows):
+    """Rows of a source as batches for statistics; opening them checks names, reading reads rows.
+
+    Where there are a spool and several parts, or a source that is slow to read, the rows that were
+    reviewed are kept on disk, and all that is asked later is answered from there.
+    """
+
+    slow = False
+
+    def __init__(
+        self,
+        codec: TableCodec | ImageCodec,
+        *,
+        limit: UnitLimit | None = None,
+        workers: int | None = 1,
+        spool: Spool | None = None,
+    ) -> None:
+        self.codec = codec
+        self.workers = workers
+        self._limit = limit
+        self._spool = spool
+        self._kept: Review | None = None  # of the rows in the spool
+
+    @abstractmethod
+    def divide(self) -> Sequence[Part]:
+        """Divide the source into parts, in the order of its rows."""
+
+    @cached_property
+    def _source(self) -> Sequence[Part]:
+        return self.divide()
+
+    def __iter__(self) -> Iterator[Batch]:
+        if self._limit is None or self._kept:
+            for part in self.parts():
+                yield from part
+            return
+        seen: Counter[str] = Counter()
+        for whole in self._source:
+            for batch, units in whole.read():
+                yield self._limit.kept(batch, self._limit.ordinals(units, seen))
+
+    def parts(self) -> Sequence[Iterable[Batch]]:
+        """Give what the spool keeps, or parts of the source; with units, it has to be in order."""
+        if self._kept:
+            assert self._spool is not None
+            numbers = range(len(self._source))
+            return [SpooledPart(self._spool, number, self._limit) for number in numbers]
+        if self._limit is None:
+            return [EncodedPart(part) for part in self._source]
+        return [self]
+
+    def review(self, mark: RowMark | None = None) -> Review:
+        """Read everything once: count what does not fit, mark what was read, keep it if it pays."""
+        if self._spool is not None and (self.slow or len(self._source) > 1):
+            self._kept = self._kept or self._spooled(self._spool)
+            if mark is not None:
+                for added in divided(partial(marked, key=mark.key), self.parts(), self.workers):
+                    mark.merge(added)
+            return self._kept
+        if self._limit is not None:
+            return self._reviewed_in_order(self._limit, mark)
+        key = None if mark is None else mark.key
+        found = Review()
+        for review, other in divided(partial(_reviewed, key=key), self._source, self.workers):
+            found.merge(review)
+            if mark is not None and other is not None:
+                mark.merge(other)
+        found.kept = found.rows
+        return found
+
+    def _reviewed_in_order(self, limit: UnitLimit, mark: RowMark | None) -> Review:
+        found = Review()
+        for part in self._source:
+            for batch, units in part.read(found):
+                kept = limit.kept(batch, limit.ordinals(units, found.units))
+                found.kept += len(kept)
+                if mark is not None:
+                    mark.add(kept)
+        return found
+
+    def _spooled(self, spool: Spool) -> Review:
+        """Read all parts into the spool; then say, in order, which rows of a unit are kept."""
+        spool.open()
+        found = Review()
+        parts = list(enumerate(self._source))
+        for review in divided(partial(_kept, spool=spool), parts, self.workers):
+            found.merge(review)
+        found.kept = found.rows
+        if self._limit is not None:
+            found.kept = 0
+            for number in range(len(parts)):
+                ordinals = [
+                    self._limit.ordinals(units, found.units) for _, units in spool.batches(number)
+                ]
+                known = np.concatenate([np.zeros(0, np.int64), *ordinals])
+                found.kept += int(self._limit.within(known).sum())
+                spool.keep_ordinals(number, np.minimum(known, 1 << 30).astype(np.int32))
+        return found
+
+    def clear(self) -> None:
+        """Remove the spool, also that of a run that was interrupted."""
+        self._kept = None
+        if self._spool is not None:
+            self._spool.clear()
+
+
+class EncodedImages(EncodedRows):
     """A private image set as batches for statistics."""
 
     codec: ImageCodec
 
-    def __init__(self, data: Any, codec: ImageCodec) -> None:
+    def __init__(
+        self, data: Any, codec: ImageCodec, workers: int | None = 1, spool: Path | None = None
+    ) -> None:
         self._rows = image_rows(data, codec.images)
-        self.codec = codec
+        kept = Spool(spool, codec.classes) if spool else None
+        super().__init__(codec, workers=workers, spool=kept)
 
-    def __iter__(self) -> Iterator[Batch]:
-        return map(self.codec.encode, self._rows.batches())
-
-    def review(self, mark: Mark | None = None) -> Review:
-        """Read everything once, and count labels that are not listed."""
-        found = Review()
-        for pixels, labels in self._rows.batches():
-            _add_to(mark, self.codec.encode((pixels, labels)))
-            found.rows += len(pixels)
-            if labels is not None:
-                texts, misfits = self.codec.misfits(labels)
-                found.add("class", texts, misfits)
-        found.kept = found.rows
-        return found
+    def divide(self) -> list[ImagePart]:
+        """Divide the images."""
+        return [ImagePart(rows, self.codec) for rows in self._rows.parts()]
 
 
-class EncodedTable(PrivateRows):
-    """A private table as batches for statistics; opening it checks names, reading it reads rows.
+class EncodedTable(EncodedRows):
+    """A private table as batches for statistics.
 
-    Where the schema names the unit of privacy, only the first `max_rows_per_unit` rows of each
-    unit are kept, and rows that name none are left out: nobody could say whose they are. Which of
-    a unit's rows are kept depends on no other unit, so one unit moves a sum by at most k rows.
-    Where k is more than one, a column after all others tells which of its unit's rows a row is.
+    Where the schema names the unit of privacy, its rows are limited (`UnitLimit`).
     """
 
     codec: TableCodec
 
-    def __init__(self, data: Any, codec: TableCodec, max_rows_per_unit: int = 1) -> None:
-        self.codec = codec
-        self._unit = codec.schema.unit_column
-        self._names = [*codec.names, *([self._unit] if self._unit else [])]
-        self._rows = table_rows(data, self._names, codec.schema.csv)
-        self._most = max_rows_per_unit
+    def __init__(
+        self,
+        data: Any,
+        codec: TableCodec,
+        max_rows_per_unit: int = 1,
+        workers: int | None = 1,
+        spool: Path | None = None,
+    ) -> None:
+        unit = codec.schema.unit_column
+        names = [*codec.names, *([unit] if unit else [])]
+        self._rows = table_rows(data, names, codec.schema.csv)
+        self.slow = self._rows.slow
+        super().__init__(
+            codec,
+            limit=UnitLimit(codec.schema, max_rows_per_unit) if unit else None,
+            workers=workers,
+            spool=Spool(spool, codec.most_cells) if spool else None,
+        )
 
-    def __iter__(self) -> Iterator[Batch]:
-        seen: Counter[str] = Counter()
-        for rows in self._rows.batches(self._names):
-            yield self._encoded(rows, seen)
-
-    def review(self, mark: Mark | None = None) -> Review:
-        """Read everything once, and count what the schema has no place for."""
-        found = Review()
-        for rows in self._rows.batches(self._names):
-            batch = self._encoded(rows, found.units)
-            _add_to(mark, batch)
-            found.kept += len(batch)
-            found.rows += rows.num_rows
-            for name, column in zip(self.codec.names, self.codec.columns, strict=True):
-                array = rows.column(name)
-                found.add(name, array, column.misfits(array))
-        return found
+    def divide(self) -> list[TablePart]:
+        """Divide the table."""
+        return [TablePart(rows, self.codec) for rows in self._rows.parts()]
 
     def misfit_flags(self) -> MisfitFlags:
         """Give rows that tell of each column, in place of its value, whether it fits."""
-        return MisfitFlags(self)
-
-    def flags(self) -> Iterator[Batch]:
-        """Read 1 for each value that does not fit, else 0; rows of a unit are limited as ever."""
-        seen: Counter[str] = Counter()
-        for rows in self._rows.batches(self._names):
-            flags = np.zeros((rows.num_rows, len(self.codec.names)), np.int32)
-            columns = zip(self.codec.names, self.codec.columns, strict=True)
-            for index, (name, column) in enumerate(columns):
-                for misfit, where in column.misfits(rows.column(name)).items():
-                    flags[where, index] |= misfit.usual == 0
-            yield self._limited(rows, Batch(flags, np.empty((len(flags), 0), np.float32)), seen)
-
-    def _encoded(self, rows: pa.RecordBatch, seen: Counter[str]) -> Batch:
-        return self._limited(rows, self.codec.encode(rows), seen)
-
-    def _limited(self, rows: pa.RecordBatch, batch: Batch, seen: Counter[str]) -> Batch:
-        if not self._unit:
-            return batch
-        ordinals = _ordinals(rows.column(self._unit), seen)
-        keep = (ordinals > 0) & (ordinals <= self._most)
-        cells = ordinal_cells(self.codec.schema, self._most)
-        if cells:
-            column = np.minimum(ordinals - 1, cells - 1).astype(np.int32)
-            batch = Batch(np.column_stack([batch.codes, column]), batch.numbers)
-        return batch.where(keep)
+        return MisfitFlags(self.codec, limit=self._limit, workers=self.workers, rows=self._rows)
 
 
-class MisfitFlags(PrivateRows):
+class MisfitFlags(EncodedRows):
     """A table's rows, of which each value tells only whether it fits the schema: 0 or 1."""
 
-    codec = None
+    codec: TableCodec
 
-    def __init__(self, table: EncodedTable) -> None:
-        self._table = table
+    def __init__(self, codec: TableCodec, *, rows: TableRows, **shared: Any) -> None:
+        self._rows = rows
+        super().__init__(codec, **shared)
 
-    def __iter__(self) -> Iterator[Batch]:
-        return self._table.flags()
+    def divide(self) -> list[FlagPart]:
+        """Divide the table."""
+        return [FlagPart(rows, self.codec) for rows in self._rows.parts()]
 
 
-def _add_to(mark: Mark | None, batch: Batch) -> None:
-    if mark is not None:
-        mark.update(batch.codes.tobytes())
-        mark.update(batch.numbers.tobytes())
+def summed(parts: Sequence[Iterable[Batch]], statistic: Summable) -> tuple[int, NDArray[np.int64]]:
+    """Count the rows of parts, and add them up."""
+    total = np.zeros(statistic.dim, np.int64)
+    count = 0
+    for part in parts:
+        for batch in part:
+            count += len(batch)
+            refuse_too_many(count)
+            total += statistic.sum(batch)
+    return count, total
+
+
+def refuse_too_many(rows: int) -> None:
+    """Refuse more rows than sums can hold."""
+    if rows > 1 << ROW_BITS:
+        raise SfumatoError("the data have more rows than a 64-bit sum can hold")
+
+
+def _reviewed(parts: Sequence[Part], key: bytes | None) -> tuple[Review, RowMark | None]:
+    found, mark = Review(), RowMark(key) if key is not None else None
+    for part in parts:
+        for batch, _ in part.read(found):
+            if mark is not None:
+                mark.add(batch)
+    return found, mark
+
+
+def _kept(parts: Sequence[tuple[int, Part]], spool: Spool) -> Review:
+    found = Review()
+    for number, part in parts:
+        spool.keep(number, part.read(found))
+    return found
+
+
+def marked(parts: Sequence[Iterable[Batch]], key: bytes) -> RowMark:
+    """Mark the rows of parts."""
+    mark = RowMark(key)
+    for part in parts:
+        for batch in part:
+            mark.add(batch)
+    return mark
 
 
 def encoded_rows(
-    data: Any, codec: TableCodec | ImageCodec, max_rows_per_unit: int = 1
+    data: Any,
+    codec: TableCodec | ImageCodec,
+    max_rows_per_unit: int = 1,
+    workers: int | None = 1,
+    spool: Path | None = None,
 ) -> PrivateRows:
-    """Open private data for statistics."""
+    """Open private data for statistics; encoded rows may be kept in the folder `spool`."""
     if isinstance(codec, ImageCodec):
-        return EncodedImages(data, codec)
-    return EncodedTable(data, codec, max_rows_per_unit)
+        return EncodedImages(data, codec, workers, spool)
+    if is_spark(data):
+        from sfumato.data.spark import SparkRows
 
-
-def _ordinals(units: pa.Array, seen: Counter[str]) -> NDArray[np.int64]:
-    """Tell which of its unit's rows each row is, from 1 on; 0 for rows that name no unit."""
-    units = parsing.plain(units)
-    exact = {pa.float16(): 2.0**11, pa.float32(): 2.0**24}.get(units.type, parsing.EXACT_FLOATS)
-    if (
-        pa.types.is_floating(units.type)
-        and pc.any(pc.greater_equal(pc.abs(units.cast(pa.float64())), exact)).as_py()
-    ):
-        # A single null makes floating-point numbers of a frame's whole ones, and merges people.
-        raise SfumatoError(
-            "the identifier of the unit holds floating-point numbers too large to be told apart: "
-            "give it as whole numbers or as text (in pandas: astype('Int64') before nulls come in)"
-        )
-    names = parsing.texts(units)
-    missing = parsing.is_null(names).to_numpy(zero_copy_only=False)
-    found = np.zeros(len(units), np.int64)
-    for row, unit in enumerate(names.to_pylist()):
-        if not missing[row]:
-            seen[unit] += 1
-            found[row] = seen[unit]
-    return found
+        return SparkRows(data, codec, max_rows_per_unit)
+    return EncodedTable(data, codec, max_rows_per_unit, workers, spool)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sfumato.data.batch import Batch
 from sfumato.data.codes import DEFAULT_CELLS, code_of
 from sfumato.data.condition import Condition, Wanted
+from sfumato.data.distinct import Distinct
 from sfumato.errors import SfumatoError
 from sfumato.schema import Schema
 
@@ -27,6 +28,11 @@ class TableCodec:
         self.schema = schema
         self.names = tuple(schema.modelled)
         self.columns = tuple(code_of(column, cells) for column in schema.modelled.values())
+
+    @property
+    def most_cells(self) -> int:
+        """The number of cells of the column that has the most."""
+        return max((column.size for column in self.columns), default=0)
 
     def index(self, name: str) -> int:
         """Give a column's position; an error lists what there is."""
@@ -46,14 +52,16 @@ class TableCodec:
         units = []
         for index, (name, cells) in enumerate(zip(self.names, self.columns, strict=True)):
             try:
-                codes[:, index], unit = cells.encode(rows.column(name))
+                column = Distinct.of(rows.column(name))
+                found, unit = cells.encode(column.values)
             except SfumatoError as error:
                 raise SfumatoError(f"column '{name}': {error}") from None
             except pa.ArrowException:
                 kind = rows.column(name).type
                 raise SfumatoError(f"column '{name}': cannot read values of type {kind}") from None
+            codes[:, index] = column.spread(found)
             if unit is not None:
-                units.append(unit)
+                units.append(column.spread(unit))
         flat = np.stack(units, axis=1) if units else np.empty((rows.num_rows, 0), np.float32)
         return Batch(codes, flat)
 

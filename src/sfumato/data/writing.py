@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,7 +24,7 @@ from sfumato.data.image_codec import Labels
 from sfumato.data.image_set import ImageSet
 from sfumato.errors import SfumatoError
 from sfumato.schema import Column, Datetime, Numeric, Schema
-from sfumato.storage import reserved
+from sfumato.storage import new_folder, reserved
 
 _WITH_OFFSET = "%Y-%m-%d %H:%M:%S%z"  # what Arrow writes; older ones know no fixed offsets
 
@@ -39,8 +41,13 @@ def check_output(path: Path, schema: Schema) -> None:
             raise SfumatoError(f"{path}: the folder is not empty; name a new one")
         if not path.suffix:
             check_folder_names(schema.images.classes)
-    elif not _is_csv(path) and path.suffix != ".parquet":
-        raise SfumatoError(f"{path}: a table is written to .csv, .csv.gz or .parquet")
+    elif not path.suffix:
+        if path.is_dir() and any(path.iterdir()):
+            raise SfumatoError(f"{path}: the folder is not empty; name a new one")
+    elif not is_csv(path) and path.suffix != ".parquet":
+        raise SfumatoError(
+            f"{path}: a table is written to .csv, .csv.gz, .parquet or a folder of parquet files"
+        )
 
 
 def write_synthetic(path: Path, data: pa.Table | ImageSet, schema: Schema) -> None:
@@ -52,12 +59,13 @@ def write_synthetic(path: Path, data: pa.Table | ImageSet, schema: Schema) -> No
         else:
             write_folder(path, data.x, data.y)
         return
+    if not path.suffix:
+        with new_folder(path) as folder:
+            pa.parquet.write_table(rounded(data, schema), folder / "part-000000.parquet")
+        return
     with reserved(path) as file:
-        if _is_csv(path):
-            zipped = path.suffix == ".gz"
-            file.write(
-                gzip.compress(csv_bytes(data, schema)) if zipped else csv_bytes(data, schema)
-            )
+        if is_csv(path):
+            file.write(CsvWriting(schema, path.suffix == ".gz").piece(data))
         else:
             pa.parquet.write_table(rounded(data, schema), file)
 
@@ -76,17 +84,31 @@ def rounded(table: pa.Table, schema: Schema) -> pa.Table:
     return table
 
 
-def csv_bytes(table: pa.Table, schema: Schema) -> bytes:
-    """Write a table as the schema says that its csv files are written."""
-    columns = {
-        name: _as_written(values, schema.columns.get(name))
-        for name, values in zip(table.column_names, rounded(table, schema).columns, strict=True)
-    }
-    buffer = io.BytesIO()
-    options = pa.csv.WriteOptions(delimiter=schema.csv.delimiter)
-    pa.csv.write_csv(pa.table(columns), buffer, options)
-    text = buffer.getvalue()
-    return text if schema.csv.encoding == "utf-8" else text.decode().encode(schema.csv.encoding)
+@dataclass(frozen=True)
+class CsvWriting:
+    """How the schema says that its csv files are written; gzipped where that is asked for."""
+
+    schema: Schema
+    zipped: bool = False
+
+    def piece(self, table: pa.Table, first: bool = True) -> bytes:
+        """Write rows; only the first piece of a file has what begins it, as the names."""
+        columns = {
+            name: _as_written(values, self.schema.columns.get(name))
+            for name, values in zip(
+                table.column_names, rounded(table, self.schema).columns, strict=True
+            )
+        }
+        buffer = io.BytesIO()
+        options = pa.csv.WriteOptions(include_header=first, delimiter=self.schema.csv.delimiter)
+        pa.csv.write_csv(pa.table(columns), buffer, options)
+        text = buffer.getvalue()
+        if self.schema.csv.encoding != "utf-8":
+            encoder = codecs.getincrementalencoder(self.schema.csv.encoding)()
+            if not first:
+                encoder.encode("\n")  # takes with it the mark that some files begin with
+            text = encoder.encode(text.decode(), final=True)
+        return gzip.compress(text) if self.zipped else text
 
 
 def _as_written(values: pa.ChunkedArray, column: Column | None) -> pa.ChunkedArray:
@@ -125,7 +147,8 @@ def moment_text(moment: date | datetime | None, form: str) -> str | None:
     return f"{told.total_seconds() / scale:.15g}"
 
 
-def _is_csv(path: Path) -> bool:
+def is_csv(path: Path) -> bool:
+    """Tell an output that is csv by its ending."""
     return path.name.endswith((".csv", ".csv.gz", ".tsv"))
 
 

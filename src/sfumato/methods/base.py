@@ -17,7 +17,7 @@ from safetensors.numpy import save
 from sfumato.data.condition import Wanted
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import not_negative
+from sfumato.errors import not_negative, within
 from sfumato.methods.expectation import Expectation
 from sfumato.methods.misfit_gate import MisfitError, pass_noisy_gate
 from sfumato.notebook import usual_progress
@@ -124,6 +124,7 @@ class Method(ABC):
         pay_again: bool = False,
         use_saved: bool = False,
         gate: Gate = Gate(),
+        workers: int | None = None,
         progress: Progress | None = None,
     ) -> Any:
         """Fit to private rows: a path, a frame, or arrays of images.
@@ -135,8 +136,11 @@ class Method(ABC):
         is worked out from them. Releases are saved in `folder`; fitting again takes them up at no
         cost. Where that folder holds the answers to other questions (another budget, say) or about
         other rows, paying for new ones needs `pay_again`; `use_saved` takes the latter as they are.
+
+        Large files are read by all cores, or by so many `workers`; the result is the same.
         """
         schema, budget = read_schema(schema), Budget.of(budget)
+        within(workers=(workers, 1, 1024))
         progress = progress or usual_progress()
         settings = {key: value for key, value in asdict(self).items() if key not in self.free}
         curator = Curator.of(
@@ -151,10 +155,11 @@ class Method(ABC):
             pay_again=pay_again,
             use_saved=use_saved,
             gate=gate,
+            workers=workers,
             progress=progress,
         )
         try:
-            with locked(folder / "run") if folder else nullcontext():
+            with locked(folder / "run") if folder else nullcontext(), curator.asking():
                 if gate.share and gate.most is not None:
                     pass_noisy_gate(curator, gate.most)
                 fitted = self.learn(curator, progress)

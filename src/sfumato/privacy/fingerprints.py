@@ -6,13 +6,13 @@ owner may read. It is private: whoever holds it can try out guesses of the whole
 
 from __future__ import annotations
 
-import hmac
 import json
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sfumato.data.row_mark import RowMark
 from sfumato.errors import SfumatoError
 from sfumato.storage import write_whole
 
@@ -35,9 +35,9 @@ class Fingerprints:
                 "them for the data as they are now"
             ) from None
 
-    def taken(self, read: Callable[[hmac.HMAC], object]) -> str:
-        """Give the fingerprint of all that `read` feeds into a digest."""
-        mark = hmac.new(self._key, digestmod="sha256")
+    def taken(self, read: Callable[[RowMark], object]) -> str:
+        """Give the fingerprint of all rows that `read` adds to a mark."""
+        mark = RowMark(self._key)
         read(mark)
         return mark.hexdigest()
 

@@ -22,8 +22,8 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,17 +160,22 @@ class Curator:
         pay_again: bool = False,
         use_saved: bool = False,
         gate: Gate = Gate(),
+        workers: int | None = 1,
         progress: Progress = silent,
     ) -> Curator:
         """Open private data: a path, a frame, or arrays of images. Reads no row.
 
-        Without a ledger, one is kept in the folder, or in memory where there is no folder.
+        Without a ledger, one is kept in the folder, or in memory where there is no folder. Large
+        data are read by so many `workers` (None: all cores), and encoded rows kept in the folder
+        for as long as they are asked about (`asking`).
         """
         path = isinstance(data, str | Path)
         if folder and not path and dataset is None:
             raise SfumatoError("name the dataset: releases in a folder are found by its name")
         return cls(
-            encoded_rows(data, codec, budget.max_rows_per_unit),
+            encoded_rows(
+                data, codec, budget.max_rows_per_unit, workers, folder / ".rows" if folder else None
+            ),
             budget,
             ledger=ledger or Ledger(folder / "ledger.sqlite" if folder else ":memory:"),
             dataset=dataset or dataset_name(data),
@@ -207,6 +212,15 @@ class Curator:
     def _spent(self) -> float:
         """The rho of all releases but the gate's, which has a part of the budget for itself."""
         return sum(release.spend.rho for release in self.releases) - self._spent_at_gate
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Leave no encoded rows on disk after this, nor those that a crash left before."""
+        self._rows.clear()
+        try:
+            yield
+        finally:
+            self._rows.clear()
 
     def close(self) -> None:
         """Free what was reserved and not spent: nothing more will be asked."""

@@ -1,0 +1,176 @@
+"""How do time and memory grow with the number of rows, and what do workers and the spool save?
+
+Simulated tables of 15 columns as csv and parquet, in a temporary folder (or SFUMATO_SCALE). Reading
+is what a run of `pairs` asks of its rows: a review with the fingerprint, all one-way tables, all
+pairs of coarse columns. Beside it stands pyarrow merely reading the file. Each case runs in a
+process of its own, for its peak memory. Where other work shares the machine, wall time says little
+of two workers; processor time, of all processes together, says what they cost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from harness import write_result
+from sfumato.data.row_mark import RowMark
+from sfumato.data.rows import encoded_rows
+from sfumato.data.table_codec import TableCodec
+from sfumato.datasets import patients, patients_schema
+from sfumato.loading import load
+from sfumato.methods.pairs.method import Pairs
+from sfumato.privacy.budget import Budget
+from sfumato.sampling import Draw
+from sfumato.schema import Schema
+from sfumato.statistics.counts import Axis, Counts
+
+LEFT_OUT = ("patient_id", "blood_type", "height_cm", "weight_kg", "diastolic", "heart_rate")
+SCHEMA = Schema(columns={k: c for k, c in patients_schema().columns.items() if k not in LEFT_OUT})
+CHUNK = 500_000
+SIZES = [10**5, 10**6, 10**7]
+SAMPLED = [(10**6, "out.csv"), (10**6, "out.parquet"), (10**6, "parts"), (10**7, "parts")]
+
+
+def simulate(folder: Path, rows: int) -> None:
+    """Write a table of so many rows, a piece at a time."""
+    paths = folder / f"{rows}.csv", folder / f"{rows}.parquet"
+    if all(path.exists() for path in paths):
+        return
+    schema = patients(1).select(list(SCHEMA.columns)).schema
+    halves = [path.with_name(f"half-{path.name}") for path in paths]
+    with (
+        pa.csv.CSVWriter(halves[0], schema) as text,
+        pa.parquet.ParquetWriter(halves[1], schema) as columns,
+    ):
+        for seed, start in enumerate(range(0, rows, CHUNK)):
+            table = patients(min(CHUNK, rows - start), seed).select(list(SCHEMA.columns))
+            text.write_table(table.cast(schema))
+            columns.write_table(table.cast(schema))
+    for half, path in zip(halves, paths, strict=True):
+        half.rename(path)
+
+
+def questions() -> tuple[Counts, Counts]:
+    codec = TableCodec(SCHEMA)
+    alone = [(Axis(i, np.arange(c.size, dtype=np.int32)),) for i, c in enumerate(codec.columns)]
+    coarse = [
+        Axis(i, (np.arange(c.size) * 16 // c.size).astype(np.int32))
+        for i, c in enumerate(codec.columns)
+    ]
+    pairs = [(coarse[i], coarse[j]) for i in range(len(coarse)) for j in range(i)]
+    return Counts(alone), Counts(pairs)
+
+
+def arrow(path: str) -> dict[str, Callable[[], Any]]:
+    """Merely read a file: typed columns, a piece at a time."""
+
+    def read() -> int:
+        if path.endswith(".csv"):
+            return sum(batch.num_rows for batch in pa.csv.open_csv(path))
+        with pa.parquet.ParquetFile(path) as file:
+            return sum(batch.num_rows for batch in file.iter_batches())
+
+    return {"read": read}
+
+
+def rows(path: str, workers: int, spool: bool) -> dict[str, Callable[[], Any]]:
+    folder = Path(path).with_suffix(f".rows-{os.getpid()}")
+    private = encoded_rows(path, TableCodec(SCHEMA), 1, workers, folder if spool else None)
+    alone, pairs = questions()
+    return {
+        "review": lambda: private.review(RowMark(b"key")),
+        "one-way": lambda: private.sum(alone),
+        "pairs": lambda: private.sum(pairs),
+        "clear": private.clear,
+    }
+
+
+def sample(model: str, count: int, output: str, workers: int) -> dict[str, Callable[[], Any]]:
+    return {"sample": lambda: Draw(load(Path(model)), count).write(Path(output), workers)}
+
+
+def run_case(case: dict[str, Any]) -> dict[str, Any]:
+    """Run one case in this process, and say what it took."""
+    kind = case.pop("kind")
+    steps = {"arrow": arrow, "rows": rows, "sample": sample}[kind](**case)
+    seconds, began = {}, time.process_time()
+    for name, step in steps.items():
+        start = time.perf_counter()
+        step()
+        seconds[name] = time.perf_counter() - start
+    if case.get("workers", 1) > 1:
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=True)
+    own = time.process_time() - began  # without what it takes to start Python
+    workers = resource.getrusage(resource.RUSAGE_CHILDREN)
+    status = Path("/proc/self/status").read_text()  # since this program began, unlike rusage
+    peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return {
+        "seconds": seconds,
+        "processor_seconds": own + workers.ru_utime + workers.ru_stime,
+        "peak_mb": int(peak.split()[1]) / 1024,
+        "peak_worker_mb": workers.ru_maxrss / 1024,
+    }
+
+
+def measured(**case: Any) -> dict[str, Any]:
+    found = subprocess.run(
+        [sys.executable, __file__, json.dumps(case)], capture_output=True, text=True, check=False
+    )
+    if found.returncode:
+        raise SystemExit(found.stderr)
+    result = case | json.loads(found.stdout.splitlines()[-1])
+    result |= {"load": os.getloadavg()[0]}
+    for key in ("path", "model", "output"):
+        if key in result:
+            result[key] = Path(result[key]).name
+    print(result, flush=True)
+    return result
+
+
+def main(folder: Path) -> None:
+    cases = []
+    for size in SIZES:
+        simulate(folder, size)
+        for form in ("csv", "parquet"):
+            path = str(folder / f"{size}.{form}")
+            about = {"rows": size, "bytes": Path(path).stat().st_size}
+            cases.append(about | measured(kind="arrow", path=path))
+            for workers in (1, 2):
+                cases.append(about | measured(kind="rows", path=path, workers=workers, spool=True))
+            if size == 10**6:
+                cases.append(about | measured(kind="rows", path=path, workers=1, spool=False))
+    model = folder / "model.sfumato"
+    fitted = Pairs(target="readmitted").fit(
+        patients(20_000).select(list(SCHEMA.columns)), SCHEMA, Budget(epsilon=1)
+    )
+    fitted.save(model)
+    for count, name in SAMPLED:
+        for workers in (1, 2):
+            output = folder / f"{count}-{workers}-{name}"
+            case = {"model": str(model), "count": count, "output": str(output), "workers": workers}
+            cases.append({"rows": count} | measured(kind="sample", **case))
+            subprocess.run(["rm", "-rf", str(output)], check=True)
+    write_result("scale", {"columns": len(SCHEMA.columns), "cases": cases})
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(json.dumps(run_case(json.loads(sys.argv[1]))))
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            main(Path(os.environ.get("SFUMATO_SCALE") or temporary))

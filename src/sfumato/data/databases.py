@@ -1,0 +1,228 @@
+"""Tables of databases: DuckDB, SQLite and PostgreSQL, read only, all passes in one snapshot.
+
+Drivers are imported where they are needed. What a driver says before a row is read is passed on,
+without passwords; what it says afterwards could quote a private value, and is not.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.data.address import Address, quoted
+from sfumato.data.frames import BATCH_ROWS
+from sfumato.errors import SfumatoError
+
+_EXTRA = "pip install 'sfumato[databases]'"
+
+
+class DatabaseRows(ABC):
+    """A table or a query of a database; rows come in the order in which it gives them."""
+
+    slow = True
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        with self._told_errors():
+            self._connection = self._connect()
+            self._kinds = self._described()
+        self.names = self._kinds.names
+
+    def first_kinds(self) -> pa.Schema:
+        """Give the types of the columns."""
+        return self._kinds
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read the named columns, and no others."""
+        columns = ", ".join(f"{self._column(name)} AS {quoted(name)}" for name in names)
+        query = f"SELECT {columns or 'NULL'} FROM {self._address.source}"
+        try:
+            for batch in self._selected(query, names):
+                for start in range(0, batch.num_rows, BATCH_ROWS):
+                    yield batch.slice(start, BATCH_ROWS)
+        except self._failures():
+            raise SfumatoError(
+                f"{self._address.told} cannot be read to its end: the connection was lost, or the "
+                "database refused to go on"
+            ) from None
+
+    def parts(self) -> list[DatabaseRows]:
+        """Give itself: one connection has the snapshot."""
+        return [self]
+
+    @contextmanager
+    def _told_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._failures() as error:
+            why = self._address.without_secrets(error)
+            raise SfumatoError(f"cannot open {self._address.told}: {why}") from None
+
+    def _column(self, name: str) -> str:
+        return quoted(name)
+
+    @abstractmethod
+    def _failures(self) -> tuple[type[Exception], ...]:
+        """Give the errors of the driver, and those of Arrow and the system."""
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """Open a connection that can write nothing, and begin its one transaction."""
+
+    @abstractmethod
+    def _described(self) -> pa.Schema:
+        """Give the columns and their types, without reading rows."""
+
+    @abstractmethod
+    def _selected(self, query: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Run a query."""
+
+
+class DuckDBRows(DatabaseRows):
+    """A table in a DuckDB file."""
+
+    def _failures(self) -> tuple[type[Exception], ...]:
+        return (_duckdb().Error, pa.ArrowException, OSError)
+
+    def _connect(self) -> Any:
+        _existing_file(self._address)
+        # It would fill most of the memory with what it has read.
+        bounded = {"memory_limit": "1GB"}
+        connection = _duckdb().connect(str(self._address.file), read_only=True, config=bounded)
+        connection.begin()
+        return connection
+
+    def _described(self) -> pa.Schema:
+        relation = self._connection.sql(f"SELECT * FROM {self._address.source} LIMIT 0")
+        return relation.to_arrow_table().schema
+
+    def _selected(self, query: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with self._connection.sql(query).to_arrow_reader(BATCH_ROWS) as reader:
+            yield from reader
+
+
+class SQLiteRows(DatabaseRows):
+    """A table in an SQLite file.
+
+    Its values have types of their own, whatever their column's: each becomes text for itself.
+    """
+
+    _AFFINITIES = (
+        ("BOOL", pa.bool_()), ("INT", pa.int64()), ("DATE", pa.timestamp("s")),
+        ("REAL", pa.float64()), ("FLOA", pa.float64()), ("DOUB", pa.float64()),
+        ("NUM", pa.float64()), ("DEC", pa.float64()),
+    )  # fmt: skip
+
+    def _failures(self) -> tuple[type[Exception], ...]:
+        return (sqlite3.Error, OSError)
+
+    def _connect(self) -> sqlite3.Connection:
+        _existing_file(self._address)
+        connection = sqlite3.connect(
+            f"{self._address.file.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None
+        )
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        connection.execute("BEGIN")
+        return connection
+
+    def _described(self) -> pa.Schema:
+        cursor = self._connection.execute(f"SELECT * FROM {self._address.source} LIMIT 0")
+        names = [column[0] for column in cursor.description]
+        declared = {}
+        if self._address.table is not None:
+            found = self._connection.execute(
+                "SELECT name, type FROM pragma_table_info(?)", [self._address.table]
+            )
+            declared = {name: str(kind).upper() for name, kind in found}
+        return pa.schema([(name, self._kind(declared.get(name, ""))) for name in names])
+
+    def _kind(self, declared: str) -> pa.DataType:
+        kinds = (kind for word, kind in self._AFFINITIES if word in declared)
+        return next(kinds, pa.string())
+
+    def _selected(self, query: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        cursor = self._connection.execute(query)
+        while rows := cursor.fetchmany(BATCH_ROWS):
+            columns = zip(*rows, strict=True)
+            texts = [pa.array(map(_text, column), pa.string()) for column in columns]
+            yield pa.record_batch(texts, names=list(names))
+
+
+class PostgresRows(DatabaseRows):
+    """A table in a PostgreSQL database."""
+
+    def _failures(self) -> tuple[type[Exception], ...]:
+        return (_postgresql().Error, pa.ArrowException, OSError)
+
+    def _connect(self) -> Any:
+        connection = _postgresql().connect(self._address.server)
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            # The order of rows decides which of a unit's are kept: it had better stay the same.
+            cursor.execute("SET LOCAL synchronize_seqscans = off")
+            cursor.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+        return connection
+
+    def _described(self) -> pa.Schema:
+        with self._connection.cursor() as cursor:
+            return cursor.adbc_execute_schema(f"SELECT * FROM {self._address.source}")
+
+    def _column(self, name: str) -> str:
+        """Ask for text where Arrow has no type of its own, and for numbers without idle zeros."""
+        field = self._kinds.field(name)
+        written = (field.metadata or {}).get(b"POSTGRESQL:type", b"")
+        if written == b"numeric":
+            return f"trim_scale({quoted(name)})::text"
+        strange = isinstance(field.type, pa.BaseExtensionType) or pa.types.is_nested(field.type)
+        return f"{quoted(name)}::text" if strange else quoted(name)
+
+    def _selected(self, query: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(query)
+            yield from cursor.fetch_record_batch()
+
+    def __del__(self) -> None:
+        """Close the connection, which would warn otherwise."""
+        if hasattr(self, "_connection"):
+            self._connection.close()
+
+
+def database_rows(text: str) -> DatabaseRows:
+    """Open a table at an address."""
+    address = Address.of(text)
+    kinds: dict[str, type[DatabaseRows]] = {"duckdb": DuckDBRows, "sqlite": SQLiteRows}
+    return kinds.get(address.kind, PostgresRows)(address)
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return None if value is None else str(value)
+
+
+def _existing_file(address: Address) -> None:
+    if not address.file.is_file():
+        raise SfumatoError(f"there is no file {address.file} ({address.kind})")
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise SfumatoError(f"to read DuckDB, the package duckdb is needed: {_EXTRA}") from None
+    return duckdb
+
+
+def _postgresql() -> Any:
+    try:
+        from adbc_driver_postgresql import dbapi
+    except ImportError:
+        raise SfumatoError(
+            f"to read PostgreSQL, the package adbc-driver-postgresql is needed: {_EXTRA}"
+        ) from None
+    return dbapi

@@ -1,0 +1,246 @@
+"""Tables of databases are the same rows as files, in one snapshot, and passwords stay secret."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pytest
+
+import sfumato as sf
+from command_line import run
+from sfumato.data.rows import encoded_rows
+from sfumato.data.sources import dataset_name, source_name
+from sfumato.data.table_codec import TableCodec
+from sfumato.errors import SfumatoError
+from support import SCHEMA, people, seeded_fit
+
+BUDGET = sf.Budget(epsilon=8, delta=1e-5)
+ROWS = people(700)
+DEBIAN = sorted(str(path.parent) for path in Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+POSTGRES = shutil.which("postgres", path=os.pathsep.join([*DEBIAN[-1:], os.environ["PATH"]]))
+
+
+def sqlite_file(folder: Path) -> str:
+    with sqlite3.connect(folder / "people.db") as base:
+        base.execute("CREATE TABLE people (age INTEGER, pay REAL, town TEXT, sick BOOLEAN)")
+        rows = [tuple(row.values()) for row in ROWS.to_pylist()]
+        base.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows)
+    base.close()
+    return f"sqlite://{folder / 'people.db'}"
+
+
+def duckdb_file(folder: Path) -> str:
+    duckdb = pytest.importorskip("duckdb")
+    given = ROWS  # noqa: F841 (found by its name)
+    with duckdb.connect(folder / "people.duckdb") as base:
+        base.execute("CREATE TABLE people AS SELECT * FROM given")
+    return f"duckdb://{folder / 'people.duckdb'}"
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """Start a PostgreSQL server of our own, with a user who has a password."""
+    pytest.importorskip("adbc_driver_postgresql")
+    if POSTGRES is None:
+        pytest.skip("there is no PostgreSQL server here")
+    # Not among pytest's own folders, which other users may not enter.
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-postgres-"))
+    as_user: dict[str, Any] = {}
+    if os.getuid() == 0:  # whom the server refuses
+        try:
+            shutil.chown(folder, "postgres")
+        except LookupError:
+            folder.rmdir()
+            pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
+        as_user = {"user": "postgres"}
+    (folder / "password").write_text("s3cret/word")
+    (folder / "password").chmod(0o644)
+    programs = Path(POSTGRES).resolve().parent
+    quiet: dict[str, Any] = {"check": True, "cwd": folder, "stdout": subprocess.DEVNULL, **as_user}
+    subprocess.run(
+        [programs / "initdb", "-D", folder / "base", "-U", "ann", "-A", "scram-sha-256",
+         f"--pwfile={folder / 'password'}", "--no-sync"], **quiet,
+    )  # fmt: skip
+    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -F"
+    subprocess.run(
+        [programs / "pg_ctl", "-D", folder / "base", "-w", "-l", folder / "log", "-o", options,
+         "start"], **quiet,
+    )  # fmt: skip
+    yield f"host={folder}"
+    subprocess.run([programs / "pg_ctl", "-D", folder / "base", "-m", "immediate", "stop"], **quiet)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def postgres_base(server: str) -> str:
+    from adbc_driver_postgresql import dbapi
+
+    address = f"postgresql://ann:s3cret%2Fword@/postgres?{server}"
+    with dbapi.connect(address) as base, base.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS people")
+        cursor.adbc_ingest("people", ROWS)
+        cursor.execute("ALTER TABLE people ALTER COLUMN pay TYPE numeric(12, 4)")
+        base.commit()
+    return address
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgresql"])
+def base(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give the address of a data base that holds the table `people`."""
+    if request.param == "postgresql":
+        return postgres_base(request.getfixturevalue("server"))
+    return {"sqlite": sqlite_file, "duckdb": duckdb_file}[request.param](tmp_path)
+
+
+def asked(base: str, what: str) -> str:
+    return f"{base}{'&' if '?' in base else '?'}{what}"
+
+
+def codes(data: object) -> Counter[tuple[int, ...]]:
+    rows = encoded_rows(data, TableCodec(SCHEMA))
+    return Counter(tuple(row) for batch in rows for row in batch.codes.tolist())
+
+
+def test_a_table_and_a_query_are_the_same_rows_as_a_frame(base: str) -> None:
+    assert codes(asked(base, "table=people")) == codes(ROWS)
+    some = asked(base, "query=SELECT * FROM people WHERE age + 1 < 31 AND town NOT LIKE '%de';")
+    assert codes(some) == codes(ROWS.filter(pa.compute.less(ROWS["age"], 30)))
+
+
+def test_releases_have_the_same_bits_and_rows_are_read_once(base: str, tmp_path: Path) -> None:
+    def released(data: Any, spool: Path | None) -> list[bytes]:
+        method = sf.Pairs(target="sick", components=3, restarts=1)
+        model = seeded_fit(method, data, SCHEMA, BUDGET, 2, spool)
+        return [release.noisy.tobytes() for release in model.releases]
+
+    address = asked(base, "table=people")
+    assert released(address, None) == released(ROWS, None)
+    assert released(address, tmp_path / "spool") == released(ROWS, None)
+
+
+def test_all_passes_see_one_snapshot_and_nothing_can_be_written(server: str) -> None:
+    address = postgres_base(server)
+    rows = encoded_rows(asked(address, "table=people"), TableCodec(SCHEMA))
+    assert rows.review().rows == 700
+    from adbc_driver_postgresql import dbapi
+
+    with dbapi.connect(address) as base, base.cursor() as cursor:
+        cursor.execute("DELETE FROM people WHERE age < 50")
+        base.commit()
+    assert rows.review().rows == 700
+    delete = "query=WITH gone AS (DELETE FROM people RETURNING *) SELECT * FROM gone"
+    with pytest.raises(SfumatoError):
+        encoded_rows(asked(address, delete), TableCodec(SCHEMA)).review()
+    assert codes(asked(address, "table=people")).total() < 700
+
+
+def test_a_lost_connection_is_one_line_and_a_wrong_password_is_not_told(server: str) -> None:
+    address = postgres_base(server)
+    rows = encoded_rows(asked(address, "table=people"), TableCodec(SCHEMA))
+    from adbc_driver_postgresql import dbapi
+
+    with dbapi.connect(address) as base, base.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND usename = 'ann'"
+        )
+        cursor.fetchall()
+    with pytest.raises(SfumatoError, match="the connection was lost"):
+        rows.review()
+    wrong = address.replace("s3cret%2Fword", "gu3ssed")
+    with pytest.raises(SfumatoError, match="password authentication failed") as refused:
+        encoded_rows(asked(wrong, "table=people"), TableCodec(SCHEMA))
+    assert "gu3ssed" not in str(refused.value)
+
+
+def test_passwords_are_in_no_file_and_no_message(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.toml").write_text(SCHEMA.to_toml())
+    address = asked(postgres_base(server), "table=people")
+    code, out, err = run(
+        capsys, "synth", address, "-s", "people.toml", "-e", "3", "-o", "out.csv", "--model",
+        "out.sfumato", "--report", "out.html", "--set", "components=3", "--set", "restarts=1",
+    )  # fmt: skip
+    assert code == 0, err
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) >= 5
+    for secret in (b"s3cret", b"%2Fword"):
+        assert not any(secret in path.read_bytes() for path in files)
+        assert secret not in (out + err).encode()
+    code, out, err = run(capsys, "ledger", "show")
+    assert "people" in out
+
+
+def test_addresses_are_told_without_passwords() -> None:
+    for address in (
+        "postgresql://ann:s3cret@host/base?table=visits",
+        "postgresql://ann@host/base?password=s3cret&sslmode=require&table=visits",
+        "postgres://ann:s3cret@host/base?table=visits&sslpassword=s3cret",
+    ):
+        assert source_name(address) == "postgresql://ann@host/base?table=visits"
+        assert dataset_name(address) == "visits"
+    elsewhere = source_name("postgresql://ann:s3cret@/base?host=/run/pg&table=visits")
+    assert elsewhere == "postgresql://ann@/base?host=/run/pg&table=visits"
+    assert dataset_name("duckdb://x/clinic.duckdb?query=SELECT 1") == "clinic"
+
+
+@pytest.mark.parametrize(("address", "message"), [
+    ("sqlite://nowhere.db?table=people", "there is no file nowhere.db"),
+    ("sqlite://nowhere.db", "name one table"),
+    ("duckdb://x.duckdb?table=a&query=b", "name one table"),
+    ("{sqlite}?table=nobody", "no such table: nobody"),
+    ("{sqlite}?query=SELECT age FROM people", "the data have no column 'pay'"),
+    ("{sqlite}?query=SELEC", "cannot open sqlite://"),
+])  # fmt: skip
+def test_what_cannot_be_read_is_one_clear_line(tmp_path: Path, address: str, message: str) -> None:
+    given = address.replace("{sqlite}", sqlite_file(tmp_path))
+    with pytest.raises(SfumatoError, match=message) as refused:
+        encoded_rows(given, TableCodec(SCHEMA))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "postgresql"])
+def test_a_missing_driver_is_one_clear_line(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x").touch()
+    monkeypatch.setitem(
+        sys.modules, {"duckdb": "duckdb", "postgresql": "adbc_driver_postgresql"}[kind], None
+    )
+    with pytest.raises(SfumatoError, match=r"pip install 'sfumato\[databases\]'"):
+        encoded_rows(f"{kind}://{tmp_path / 'x'}?table=people", TableCodec(SCHEMA))
+
+
+def test_values_of_sqlite_are_read_each_for_itself(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "odd.db") as base:
+        base.execute("CREATE TABLE odd (age INTEGER, pay, town, sick)")
+        base.execute("INSERT INTO odd VALUES ('old', 12.5, 'Ulm', 'yes'), (30, '7', 3, 0)")
+        base.execute("INSERT INTO odd VALUES (NULL, x'ff', CAST(x'ff' AS TEXT), 1)")
+    base.close()
+    found = codes(f"sqlite://{tmp_path / 'odd.db'}?table=odd")
+    table = {"age": ["old", "30", None], "pay": ["12.5", "7", "?"], "town": ["Ulm", "3", "�"],
+             "sick": ["yes", "0", "1"]}  # fmt: skip
+    assert found == codes(pa.table(table))
+    assert np.sum(list(found.values())) == 3
+
+
+def test_a_schema_is_drafted_from_a_database(base: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "schema", "init", asked(base, "table=people"))
+    assert code == 0, err
+    assert [line for line in out.splitlines() if line.startswith("[columns")] == [
+        f"[columns.{name}]" for name in SCHEMA.columns
+    ]
+    assert 'kind = "boolean"' in out

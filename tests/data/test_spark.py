@@ -1,0 +1,160 @@
+"""Spark frames give the same bits as files, whatever their partitions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import sfumato as sf
+from command_line import run
+from sfumato.data.batch import Batch
+from sfumato.data.row_mark import RowMark
+from sfumato.data.rows import encoded_rows
+from sfumato.data.table_codec import TableCodec
+from sfumato.errors import SfumatoError
+from sfumato.schema import Identifier, Schema
+from support import SCHEMA, count_statistic, people, seeded_fit
+
+pytest.importorskip("pyspark")
+if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    pytest.skip("there is no Java here, which Spark needs", allow_module_level=True)
+
+# One process starts one Spark.
+pytestmark = pytest.mark.xdist_group("spark")
+
+BUDGET = sf.Budget(epsilon=8, delta=1e-5)
+UNITS = Schema(columns={**SCHEMA.columns, "who": Identifier(unit=True)})
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    here = os.pathsep.join(path for path in sys.path if path)
+    session = (
+        SparkSession.builder.master("local[2, 3]")  # a task may fail twice
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.pyspark.python", sys.executable)
+        .config("spark.executorEnv.PYTHONPATH", here)
+        .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.driver.memory", "512m")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def framed(spark: Any, table: pa.Table, folder: Path, partitions: int) -> Any:
+    pa.parquet.write_table(table, folder / "table.parquet")
+    return spark.read.parquet(str(folder / "table.parquet")).repartition(partitions)
+
+
+def test_every_division_into_partitions_gives_the_same_bits(spark: Any, tmp_path: Path) -> None:
+    def seen(data: Any) -> tuple[Any, ...]:
+        mark, rows = RowMark(b"key"), encoded_rows(data, TableCodec(SCHEMA))
+        found = rows.review(mark)
+        counts = {name: column.counts for name, column in found.columns.items()}
+        total = rows.sum(count_statistic(100)).tobytes()
+        return found.rows, found.kept, counts, mark.hexdigest(), total
+
+    expected = seen(people(600))
+    for partitions in (1, 2, 7):
+        assert seen(framed(spark, people(600), tmp_path, partitions)) == expected
+
+
+def test_releases_have_the_same_bits(spark: Any, tmp_path: Path) -> None:
+    method = sf.Pairs(target="sick", components=3, restarts=1)
+
+    def released(data: Any) -> list[bytes]:
+        return [r.noisy.tobytes() for r in seeded_fit(method, data, SCHEMA, BUDGET).releases]
+
+    assert released(framed(spark, people(600), tmp_path, 7)) == released(people(600))
+
+
+def test_units_keep_so_many_rows_whatever_the_partitions(spark: Any, tmp_path: Path) -> None:
+    # Spaces make no other person; two rows have none.
+    who = [None, "NA", *(f"{' ' * (row % 2)}P{row % 90}" for row in range(298))]
+    table = people(300).append_column("who", pa.array(who))
+    sums = []
+    for partitions in (1, 3):
+        rows = encoded_rows(framed(spark, table, tmp_path, partitions), TableCodec(UNITS), 2)
+        sums.append(rows.sum(count_statistic(100)))
+    assert rows.review().kept == 180
+    assert np.array_equal(*sums)
+    assert sums[0].sum() == 180
+    few = table.slice(2, 90)  # one row each: nothing to choose
+    rows = encoded_rows(framed(spark, few, tmp_path, 2), TableCodec(UNITS), 2)
+    expected = encoded_rows(few, TableCodec(UNITS), 2).sum(count_statistic(100))
+    assert np.array_equal(rows.sum(count_statistic(100)), expected)
+
+
+@dataclass(frozen=True)
+class FailsOnce:
+    """Counts rows, and fails the first time that it is asked."""
+
+    mark: Path
+    dim: int = 1
+
+    def sum(self, batch: Batch) -> np.ndarray:
+        if not self.mark.exists():
+            self.mark.touch()
+            raise RuntimeError("private value 4711")
+        return np.array([len(batch)])
+
+
+@dataclass(frozen=True)
+class Fails:
+    dim: int = 1
+
+    def sum(self, batch: Batch) -> np.ndarray:
+        raise RuntimeError("private value 4711")
+
+
+def test_a_task_that_is_tried_again_counts_once_and_failures_quote_nothing(
+    spark: Any, tmp_path: Path
+) -> None:
+    rows = encoded_rows(framed(spark, people(200), tmp_path, 2), TableCodec(SCHEMA))
+    assert rows.sum(FailsOnce(tmp_path / "failed")).tolist() == [200]
+    with pytest.raises(SfumatoError, match="a job failed") as failed:
+        rows.sum(Fails())
+    assert "4711" not in str(failed.value)
+    with pytest.raises(SfumatoError, match="a training needs all rows in one place"):
+        next(iter(rows))
+    with pytest.raises(SfumatoError, match="the data have no column 'who'"):
+        encoded_rows(framed(spark, people(20), tmp_path, 1), TableCodec(UNITS))
+    odd = pa.table({name: [[1]] for name in SCHEMA.columns})
+    with pytest.raises(SfumatoError, match="column 'age': values of type list"):
+        encoded_rows(framed(spark, odd, tmp_path, 1), TableCodec(SCHEMA)).review()
+
+
+def test_the_command_line_reads_with_spark(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.toml").write_text(SCHEMA.to_toml())
+    (tmp_path / "people").mkdir()
+    pa.parquet.write_table(people(400), tmp_path / "people" / "part-0.parquet")
+    arguments = [
+        "-s", "people.toml", "-e", "3", "--engine", "spark", "--set", "components=3", "--set",
+        "restarts=1",
+    ]  # fmt: skip
+    code, _, err = run(capsys, "synth", f"{tmp_path}/people", "-o", "a.csv", *arguments)
+    assert code == 0, err
+    code, out, _ = run(capsys, "ledger", "show")
+    assert "people" in out
+    code, _, err = run(capsys, "synth", "nobody", "-o", "b.csv", *arguments)
+    assert code == 2
+    assert "cannot read nobody with Spark" in err

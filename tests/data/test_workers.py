@@ -1,0 +1,220 @@
+"""Any number of workers, and any division into parts, gives the same bits; nothing is left."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from PIL import Image
+
+import sfumato as sf
+from sfumato.data import image_sources, spool, workers
+from sfumato.data.row_mark import RowMark
+from sfumato.data.rows import EncodedTable, encoded_rows
+from sfumato.data.table_codec import TableCodec
+from sfumato.errors import SfumatoError
+from sfumato.schema import Identifier, Schema
+from support import SCHEMA, people, seeded_fit
+
+UNITS = Schema(columns={**SCHEMA.columns, "who": Identifier(unit=True)})
+BUDGET = sf.Budget(epsilon=8, delta=1e-5)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "PART_BYTES", 1 << 12)
+    monkeypatch.setattr(workers, "WORTH", 1)
+
+
+def with_units(rows: int) -> pa.Table:
+    who = np.random.default_rng(1).integers(0, rows // 3, rows)
+    return people(rows).append_column("who", pa.array([f"P{number}" for number in who]))
+
+
+def written(folder: Path, name: str, table: pa.Table) -> Path:
+    path = folder / name
+    if name == "folder":
+        path.mkdir()
+        for number in range(3):
+            part = table.slice(number * 400, 400 if number < 2 else None)
+            pa.parquet.write_table(part, path / f"part-{number}.parquet")
+    elif name.endswith(".parquet"):
+        pa.parquet.write_table(table, path, row_group_size=200)
+    else:
+        buffer = pa.BufferOutputStream()
+        pa.csv.write_csv(table, buffer)
+        content = buffer.getvalue().to_pybytes()
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path
+
+
+def seen(rows: Any) -> tuple[Any, ...]:
+    """Give all that a curator sees of rows: their review, their mark, and the rows themselves."""
+    mark = RowMark(b"key")
+    found = rows.review(mark)
+    # A sum of all columns at once: rows that are mixed up would change it.
+    codes = Counter(tuple(row) for batch in rows for row in batch.codes.tolist())
+    return found.rows, found.kept, found.units, mark.hexdigest(), codes, list(found.sentences())
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet", "folder"])
+@pytest.mark.parametrize(("schema", "most"), [(SCHEMA, 1), (UNITS, 1), (UNITS, 2)])
+def test_parts_workers_and_spools_give_the_same_rows(
+    tmp_path: Path, name: str, schema: Schema, most: int
+) -> None:
+    table = with_units(1500)
+    path, codec = written(tmp_path, name, table), TableCodec(schema)
+    expected = seen(encoded_rows(table, codec, most))
+    for count in (1, 2):
+        for kept in (None, tmp_path / "spool"):
+            rows = encoded_rows(path, codec, most, count, kept)
+            assert seen(rows) == expected
+            assert seen(rows) == expected  # from the spool, where there is one
+            rows.clear()
+
+
+def test_a_csv_is_cut_into_parts_between_rows(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", people(3000))
+    rows = EncodedTable(path, TableCodec(SCHEMA))
+    parts = [sum(len(batch) for batch in part) for part in rows.parts()]
+    assert len(parts) > 5
+    assert sum(parts) == 3000
+    assert min(parts[:-1]) > 50
+
+
+@pytest.mark.parametrize("line", [0, 7, 400, 2999])
+def test_an_open_quote_is_refused_wherever_the_file_is_cut(tmp_path: Path, line: int) -> None:
+    path = written(tmp_path, "a.csv", people(3000))
+    for cut in (1 << 9, 1 << 12):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(workers, "PART_BYTES", cut)
+            lines = path.read_text().splitlines()
+            lines[1 + line] = lines[1 + line].replace('"Ulm"', "Ulm").rsplit(",", 1)[0] + ',"true'
+            (tmp_path / "b.csv").write_text("\n".join(lines) + "\n")
+            with pytest.raises(SfumatoError, match=rf"line {line + 2}: .*close its quote"):
+                encoded_rows(tmp_path / "b.csv", TableCodec(SCHEMA)).review()
+
+
+def test_encodings_in_which_lines_end_by_several_bytes_are_not_cut(tmp_path: Path) -> None:
+    schema = SCHEMA.model_copy(update={"csv": sf.schema.CsvFormat(encoding="utf-16")})
+    plain = written(tmp_path, "a.csv", people(1000)).read_text()
+    (tmp_path / "b.csv").write_text(plain, encoding="utf-16")
+    rows = EncodedTable(tmp_path / "b.csv", TableCodec(schema))
+    assert len(rows.parts()) == 1
+    assert rows.review().rows == 1000
+
+
+FEW: dict[str, Any] = {"steps": 2}
+METHODS: list[tuple[Callable[[], Any], bool]] = [
+    (lambda: sf.Pairs(target="sick", components=4, restarts=1), False),
+    (lambda: sf.Moments(), True),
+    (lambda: sf.Merf(target="sick", **FEW), False),
+    (lambda: sf.Merf(**FEW), True),
+    (lambda: sf.Hp(target="sick", **FEW), False),
+    (lambda: sf.Hp(**FEW), True),
+    (lambda: sf.Mepf(network="untrained", **FEW), True),
+]
+
+
+def pictures(folder: Path) -> Path:
+    rng = np.random.default_rng(0)
+    for number in range(60):
+        place = folder / str(number % 3)
+        place.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 256, (8, 8), np.uint8)
+        Image.fromarray(pixels).save(place / f"{number}.png")
+    return folder
+
+
+@pytest.mark.parametrize("number", range(len(METHODS)))
+def test_every_method_releases_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    if number > 1:
+        pytest.importorskip("torch")
+    monkeypatch.setattr(image_sources, "_BATCH", 16)
+    make, images = METHODS[number]
+    method = make()
+    schema = SCHEMA
+    if images:
+        schema = Schema(images=sf.Images(height=8, width=8, classes=(0, 1, 2)))
+    data = pictures(tmp_path / "set") if images else written(tmp_path, "a.csv", people(1200))
+
+    def released(count: int, kept: Path | None) -> list[bytes]:
+        model = seeded_fit(method, data, schema, BUDGET, count, kept)
+        return [release.noisy.tobytes() for release in model.releases]
+
+    expected = released(1, None)
+    assert len(expected) > 0
+    assert released(2, None) == expected
+    assert released(2, tmp_path / "spool") == expected
+
+
+def test_a_spool_is_private_and_gone_after_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, folder = written(tmp_path, "a.csv", people(1500)), tmp_path / "releases"
+    left = folder / ".rows"
+    left.mkdir(parents=True)
+    (left / "0.arrow").write_text("what a crash left")
+    modes = set()
+
+    class Watched(spool.Spool):
+        def batches(self, part: int) -> Any:
+            modes.update(stat.S_IMODE(file.stat().st_mode) for file in [left, *left.iterdir()])
+            return super().batches(part)
+
+    monkeypatch.setattr("sfumato.data.rows.Spool", Watched)
+    method = sf.Pairs(components=4, restarts=1)
+    method.fit(path, SCHEMA, BUDGET, folder=folder, workers=1)
+    assert modes == {0o700, 0o600}
+    assert not left.exists()
+    tight = Schema(columns={"age": sf.Numeric(low=0, high=30)})
+    with pytest.raises(SfumatoError, match="--misfit"):
+        sf.Pairs().fit(path, tight, BUDGET, folder=folder, pay_again=True, workers=1)
+    assert not left.exists()
+
+
+def test_an_error_in_a_worker_is_one_line(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", people(1500))
+    path.write_text(path.read_text() + "1,2\n")
+    with pytest.raises(SfumatoError, match="line 1502 has 2 fields"):
+        encoded_rows(path, TableCodec(SCHEMA), workers=2).review()
+
+
+def test_a_worker_that_dies_is_one_line() -> None:
+    with pytest.raises(SfumatoError, match="--workers"):
+        workers.divided(_die, [1, 2], 2)
+
+
+def _die(_: object) -> None:
+    os._exit(1)
+
+
+def test_marks_tell_rows_apart_and_not_their_order() -> None:
+    table = people(50)
+    rows = [next(iter(encoded_rows(t, TableCodec(SCHEMA)))) for t in (table, table.slice(1))]
+
+    def mark(*batches: Any) -> str:
+        found = RowMark(b"key")
+        for batch in batches:
+            found.add(batch)
+        return found.hexdigest()
+
+    whole, fewer = rows
+    assert mark(whole.where(slice(None, None, -1))) == mark(whole)
+    assert mark(fewer, whole.where(slice(1))) == mark(whole)
+    changed = whole.codes.copy()
+    changed[3, 1] ^= 1
+    others = [fewer, whole.where([*range(50), 0]), sf.data.batch.Batch(changed, whole.numbers)]
+    assert len({mark(whole), *map(mark, others)}) == 4
