@@ -22,7 +22,7 @@ from sfumato.data.image_set import ImageSet
 from sfumato.data.workers import in_order
 from sfumato.data.writing import CsvWriting, is_csv, rounded, write_synthetic
 from sfumato.methods.base import Given, Model
-from sfumato.methods.embedding.base import EmbeddingModel
+from sfumato.methods.generator import GeneratorModel
 from sfumato.schema import Identifier
 from sfumato.storage import new_folder, reserved
 
@@ -114,7 +114,7 @@ def _write_part(draw: Draw, folder: Path, number: int) -> None:
 def _one_thread(model: Model) -> Iterator[None]:
     """Keep to one thread, as workers do: how many there are can change the last bit of a sum."""
     with threadpool_limits(1):
-        if not isinstance(model, EmbeddingModel):
+        if not isinstance(model, GeneratorModel):
             yield
             return
         import torch
