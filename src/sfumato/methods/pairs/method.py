@@ -160,6 +160,7 @@ class Pairs(Method):
             target=target,
             row_count=one_way.rows,
             at_least=one_way.at_least,
+            guessed_shares=one_way.guessed,
         )
 
     def _features(self, codec: TableCodec) -> list[int]:
@@ -236,10 +237,16 @@ class PairsModel(Model):
     target: int | None
     row_count: float
     at_least: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
+    guessed_shares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     @property
     def rows(self) -> int:
         return max(1, round(self.row_count))
+
+    @property
+    def guessed(self) -> dict[str, float]:
+        shares = zip(self.schema.modelled, self.guessed_shares.tolist(), strict=False)
+        return {name: share for name, share in shares if share > 0}
 
     def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> pa.Table:
         """Draw rows; conditions are met exactly, by reweighting the mixture's components."""
@@ -284,6 +291,7 @@ class PairsModel(Model):
             "target": np.array([] if self.target is None else [self.target], np.int64),
             "row_count": np.array([self.row_count]),
             "at_least": self.at_least,
+            "guessed": self.guessed_shares,
         }
 
     @classmethod
@@ -296,6 +304,7 @@ class PairsModel(Model):
             target=target[0] if target else None,
             row_count=float(arrays["row_count"][0]),
             at_least=arrays.get("at_least", np.ones(1)),
+            guessed_shares=arrays.get("guessed", np.zeros(0)),
             **common,
         )
 
