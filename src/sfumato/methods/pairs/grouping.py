@@ -30,6 +30,7 @@ MAX_CLASSES = 24
 MAX_GROUPS = 20  # of neighbouring cells
 LEAST_GROUPS = 3
 NEIGHBOUR_SIGMAS = 4.0
+SINGLE_SIGMAS = 3.0
 OTHER_SIGMAS = 0.5
 
 
@@ -79,14 +80,19 @@ def row_count(histograms: Sequence[NoisyHistogram]) -> float:
 
 
 def estimate_cells(
-    coarse: NoisyHistogram, refined: NoisyHistogram | None, ordered: int, rows: float
+    coarse: NoisyHistogram,
+    refined: NoisyHistogram | None,
+    ordered: int,
+    rows: float,
+    nullable: bool = False,
 ) -> NDArray[np.float64]:
     """Estimate the mass of every cell: non-negative, consistent, summing to `rows`.
 
     Least squares on the two nested partitions; what lies along a line is smoothed, without ends
     that hold nothing; then Euclidean projection onto the simplex, first of the coarse slots and
     then, smoothed once more, of each refined slot's cells. A coarse slot that was not taken apart
-    is spread evenly.
+    is spread evenly. Single values beside the line, but for null, which is the last cell where
+    there is one, must stand out: a few rows at a far bound would be noise that outweighs all else.
     """
     counts = np.array(coarse.counts, np.float64)
     if refined is not None:
@@ -103,7 +109,10 @@ def estimate_cells(
         along = trimmed(along, coarse.sigma)
     kept = ~np.isnan(along)
     along[kept] = smoothed(along[kept], coarse.sigma)
-    mass = _project_seen(np.concatenate([along, counts[slots:]]), rows)
+    beside = counts[slots:]
+    single = np.arange(len(beside)) < (len(beside) - nullable if ordered else 0)
+    beside[single & (beside < SINGLE_SIGMAS * coarse.sigma)] = np.nan
+    mass = _project_seen(np.concatenate([along, beside]), rows)
     if refined is None:
         return np.asarray((mass / np.bincount(coarse.partition))[coarse.partition])
     fine = mass[parent]

@@ -24,6 +24,7 @@ from sfumato.methods.expectation import Expectation
 from sfumato.methods.pairs.expectations import of_columns, of_tables
 from sfumato.methods.pairs.grouped_column import GroupedColumn, load_columns, save_columns
 from sfumato.methods.pairs.grouping import MAX_CLASSES, MAX_GROUPS, group_cells, group_classes
+from sfumato.methods.pairs.link_fit import with_links
 from sfumato.methods.pairs.mixture import ImpossibleError, Mixture
 from sfumato.methods.pairs.mixture_fit import fit_mixture
 from sfumato.methods.pairs.noisy_tables import NoisyTables
@@ -137,9 +138,10 @@ class Pairs(Method):
             for i, groups in zip(features, choice.groups, strict=True)
         }
         tables = _release_tables(curator, choice, features, grouped, target, classes)
+        masses = [grouped[i].group_mass for i in features]
         mixture = fit_mixture(
             tables,
-            [grouped[i].group_mass for i in features],
+            masses,
             tables.class_counts(
                 np.array([one_way.rows]) if classes is None else classes.group_mass, one_way.sigma
             ),
@@ -148,6 +150,8 @@ class Pairs(Method):
             seed=self.seed,
             progress=partial(progress, "fitting"),
         )
+        along = [_along(grouped[i].groups, codec.columns[i].ordered) for i in features]
+        mixture = with_links(mixture, tables, masses, along)
         if target is not None and classes is not None:
             grouped[target] = classes
         return PairsModel(
@@ -187,6 +191,11 @@ class Pairs(Method):
 def _left(spends: list[Spend], budget: Budget) -> float:
     """Give the share of the budget that one-way tables leave."""
     return 1 - sum(spend.rho for spend in spends) / budget.rho
+
+
+def _along(groups: NDArray[np.int32], ordered: int) -> int:
+    """Give how many groups, the first ones, lie along a line."""
+    return int(groups[:ordered].max(initial=-1)) + 1
 
 
 def _classes(codec: TableCodec, one_way: OneWay, target: int) -> NDArray[np.int32]:

@@ -63,7 +63,7 @@ def release_one_way(curator: Curator, codec: TableCodec) -> OneWay:
         share = REFINED_SHARE * len(finer) / len(_refinable(codec))
         refined = _release(curator, "one-way-refined", finer, share)
     seen = [
-        estimate_cells(coarse[column], refined.get(column), cells.ordered, rows)
+        estimate_cells(coarse[column], refined.get(column), cells.ordered, rows, cells.nullable)
         for column, cells in enumerate(codec.columns)
     ]
     mass = [
