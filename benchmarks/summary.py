@@ -181,7 +181,7 @@ def papers() -> str:
         "out as the papers did, in training and test rows alike. *Labels*: ROC and PRC (average precision) of "
         "predicted labels, or weighted F1, the published kind. *Scores*: the same areas from the classifiers' "
         "scores (the multi-class rows: mean one-against-rest ROC). Run with three fits put together, before the default became "
-        "eight. DP-MERF: the better of Harder et al. (2021) and "
+        "eight, and before columns were smoothed and linked. DP-MERF: the better of Harder et al. (2021) and "
         "its repetition in Vinaroz et al. (2022); DP-HP: Vinaroz et al. (2022), who kept less of the largest class of "
         "census, credit and intrusion, which raises PRC (the tables of `hp` below are thinned as theirs). Their PRC of "
         "epileptic and isolet (0.498 at ROC 0.572 with a fifth of positives) is above what average precision can reach "
