@@ -66,9 +66,9 @@ def find_relations(
     weights = mixture.class_shares @ mixture.weights
     rows = max(float(np.sum(one_way[0])), 1.0) if one_way else 1.0
     noise = tables.sigma * np.sqrt(tables.classes) / rows  # of the share of a cell
-    found = {}
+    found, blocks = {}, mixture.blocks
     for (i, j), counts in tables.pairs.items():
-        first, second = (mixture.probabilities[:, mixture.blocks[c]] for c in (i, j))
+        first, second = (mixture.probabilities[:, blocks[column]] for column in (i, j))
         held = (first * weights[:, None]).T.astype(np.float64) @ second
         seen = np.asarray(counts, np.float64).sum(axis=0) / rows
         evidence, departure, freedom = _departure((seen - held) / noise, axes[i], axes[j], noise)
