@@ -125,6 +125,14 @@ def test_cells_are_drawn_within_their_group_by_their_mass():
     assert np.bincount(drawn) / 20_000 == pytest.approx([0.75, 1, 0.25, 0.5, 0.5], abs=0.02)
 
 
+def test_a_value_beside_the_line_must_stand_out_of_the_noise_but_for_null():
+    counts = np.array([500.0, 500.0, 29.0, 31.0, 5.0])
+    mass = estimate_cells(
+        NoisyHistogram(coarse_partition(5, 2), counts, 10.0), None, 2, 1036.0, nullable=True
+    )
+    assert mass == pytest.approx([500, 500, 0, 31, 5])
+
+
 def test_far_tails_of_wide_bounds_stay_empty():
     """Noise on 60 empty slots would add up to hundreds of rows far from all others."""
     rng = np.random.default_rng(0)

@@ -19,6 +19,7 @@ import sfumato as sf
 from sfumato.data.table_codec import TableCodec
 from sfumato.datasets import patients, patients_schema
 from sfumato.errors import SfumatoError
+from sfumato.evaluation.report import certificate_html
 from sfumato.methods.pairs.grouped_column import GroupedColumn
 from sfumato.methods.pairs.method import PairsModel
 from sfumato.privacy.audit import assert_replays
@@ -308,6 +309,20 @@ def test_a_saved_model_gives_the_same_rows_in_another_process(tmp_path: Path) ->
     assert loaded.method == model.method
     for ours, theirs in zip(model.releases, loaded.releases, strict=True):
         assert np.array_equal(ours.values, theirs.values)
+
+
+def test_what_noise_hides_is_guessed_and_said(tmp_path: Path) -> None:
+    values = tuple("abcdefgh")
+    rng = np.random.default_rng(0)
+    table = pa.table({"x": rng.choice(["a", "b"], 5000), "y": rng.choice(["a", "b"], 5000)})
+    schema = Schema(columns={name: Categorical(values=values) for name in ("x", "y")})
+    model = fit(table, schema, 1, target="y")
+    drawn = model.sample(5000)  # each is missed with a probability of exp(-6) at the most
+    assert all(set(drawn[name].to_pylist()) == set(values) for name in ("x", "y"))
+    assert 0 < model.guessed["x"] <= 0.01
+    model.save(tmp_path / "m.sfumato")
+    assert sf.load(tmp_path / "m.sfumato").guessed == model.guessed
+    assert "are guessed by a public rule" in certificate_html(model)
 
 
 def test_seeds_fix_sampling() -> None:

@@ -40,7 +40,8 @@ class Certificate:
     """Everything the certificate shows. Nothing here was computed from private rows.
 
     `made_by` is the version of sfumato that drew it up, `date` the day; `files` gives the SHA-256
-    of the files that it is about. `noise` is what the noise alone does to each column.
+    of the files that it is about. `noise` is what the noise alone does to each column, `guessed`
+    the share of it that a public rule has put where noise hides everything.
     """
 
     made_by: str
@@ -58,6 +59,7 @@ class Certificate:
     classes_of: str | None
     classes: tuple[ClassNoise, ...]
     noise: tuple[ColumnNoise, ...]
+    guessed: dict[str, float]
     weaknesses: tuple[str, ...]
     grid: str | None
 
@@ -89,6 +91,7 @@ class Certificate:
             classes_of=look.classes_of,
             classes=tuple(look.classes),
             noise=tuple(look.noise),
+            guessed=model.guessed,
             weaknesses=tuple(look.weaknesses),
             grid=look.grid,
         )

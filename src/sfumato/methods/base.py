@@ -220,6 +220,11 @@ class Model(Fitted):
     def rows(self) -> int:
         """About how many rows the private data have, from what was released."""
 
+    @property
+    def guessed(self) -> dict[str, float]:
+        """The share of each column that noise hides, and that a public rule has filled in."""
+        return {}
+
     def how_many(self, n: int | None) -> int:
         """Give the number of rows to draw: by default about as many as the private data have."""
         if n is None:

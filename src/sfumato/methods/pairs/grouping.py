@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.methods.pairs.smoothing import smoothed
+
 Floats = NDArray[np.floating[Any]]
 Partition = NDArray[np.int32]
 
@@ -28,6 +30,7 @@ MAX_CLASSES = 24
 MAX_GROUPS = 20  # of neighbouring cells
 LEAST_GROUPS = 3
 NEIGHBOUR_SIGMAS = 4.0
+SINGLE_SIGMAS = 3.0
 OTHER_SIGMAS = 0.5
 
 
@@ -77,15 +80,21 @@ def row_count(histograms: Sequence[NoisyHistogram]) -> float:
 
 
 def estimate_cells(
-    coarse: NoisyHistogram, refined: NoisyHistogram | None, ordered: int, rows: float
+    coarse: NoisyHistogram,
+    refined: NoisyHistogram | None,
+    ordered: int,
+    rows: float,
+    nullable: bool = False,
 ) -> NDArray[np.float64]:
     """Estimate the mass of every cell: non-negative, consistent, summing to `rows`.
 
-    Least squares on the two nested partitions, then Euclidean projection onto the simplex, first
-    of the coarse slots, without ends that hold nothing, and then of each refined slot's cells. A
-    coarse slot that was not taken apart is spread evenly.
+    Least squares on the two nested partitions; what lies along a line is smoothed, without ends
+    that hold nothing; then Euclidean projection onto the simplex, first of the coarse slots and
+    then, smoothed once more, of each refined slot's cells. A coarse slot that was not taken apart
+    is spread evenly. Single values beside the line, but for null, which is the last cell where
+    there is one, must stand out: a few rows at a far bound would be noise that outweighs all else.
     """
-    counts = np.asarray(coarse.counts, np.float64)
+    counts = np.array(coarse.counts, np.float64)
     if refined is not None:
         parent = np.zeros(len(refined.counts), np.int64)
         parent[refined.partition] = coarse.partition
@@ -98,15 +107,28 @@ def estimate_cells(
     if refined is not None:
         # Bounds are wide here. Noise on many empty slots would add up to rows that nobody has.
         along = trimmed(along, coarse.sigma)
-    along = _calmed(along, coarse.sigma)
-    seen = np.concatenate([along, counts[slots:]])
-    mass = _project_seen(seen, rows)
+    kept = ~np.isnan(along)
+    along[kept] = smoothed(along[kept], coarse.sigma)
+    beside = counts[slots:]
+    single = np.arange(len(beside)) < (len(beside) - nullable if ordered else 0)
+    beside[single & (beside < SINGLE_SIGMAS * coarse.sigma)] = np.nan
+    mass = _project_seen(np.concatenate([along, beside]), rows)
     if refined is None:
         return np.asarray((mass / np.bincount(coarse.partition))[coarse.partition])
     fine = mass[parent]
-    for slot in np.flatnonzero(children > 1):
-        fine[parent == slot] = project_to_simplex(refined.counts[parent == slot], mass[slot])
+    shape = refined.counts + ((mass - sums) / children)[parent]
+    for run in _runs((children > 1) & (mass > 0)):
+        inside = (parent >= run.start) & (parent < run.stop)
+        shape[inside] = smoothed(shape[inside], refined.sigma)
+        for slot in range(run.start, run.stop):
+            fine[parent == slot] = project_to_simplex(shape[parent == slot], mass[slot])
     return np.asarray((fine / np.bincount(refined.partition))[refined.partition])
+
+
+def _runs(flags: NDArray[np.bool_]) -> list[slice]:
+    """Give the stretches over which flags are set."""
+    turns = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0)).tolist()
+    return [slice(a, b) for a, b in zip(turns[::2], turns[1::2], strict=True)]
 
 
 def trimmed(counts: Floats, sigma: float) -> NDArray[np.float64]:
@@ -130,20 +152,6 @@ def trimmed(counts: Floats, sigma: float) -> NDArray[np.float64]:
     found[:first] = np.nan
     found[last + 1 :] = np.nan
     return found
-
-
-def _calmed(counts: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
-    """Draw neighbouring slots to their mean (James and Stein) where noise is half of what is seen.
-
-    Projection alone would make a few peaks out of pure noise.
-    """
-    seen = ~np.isnan(counts)
-    mean = float(counts[seen].mean()) if seen.any() else 0.0
-    noise = int(seen.sum()) * sigma**2
-    energy = max(float(np.sum((counts[seen] - mean) ** 2)), 1e-12)
-    if energy > 2 * noise or seen.sum() < 2:
-        return counts
-    return np.asarray(mean + max(0.0, 1 - noise / energy) * (counts - mean))
 
 
 def _project_seen(values: Floats, total: float) -> NDArray[np.float64]:

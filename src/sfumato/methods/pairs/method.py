@@ -24,6 +24,7 @@ from sfumato.methods.expectation import Expectation
 from sfumato.methods.pairs.expectations import of_columns, of_tables
 from sfumato.methods.pairs.grouped_column import GroupedColumn, load_columns, save_columns
 from sfumato.methods.pairs.grouping import MAX_CLASSES, MAX_GROUPS, group_cells, group_classes
+from sfumato.methods.pairs.link_fit import with_links
 from sfumato.methods.pairs.mixture import ImpossibleError, Mixture
 from sfumato.methods.pairs.mixture_fit import fit_mixture
 from sfumato.methods.pairs.noisy_tables import NoisyTables
@@ -137,9 +138,10 @@ class Pairs(Method):
             for i, groups in zip(features, choice.groups, strict=True)
         }
         tables = _release_tables(curator, choice, features, grouped, target, classes)
+        masses = [grouped[i].group_mass for i in features]
         mixture = fit_mixture(
             tables,
-            [grouped[i].group_mass for i in features],
+            masses,
             tables.class_counts(
                 np.array([one_way.rows]) if classes is None else classes.group_mass, one_way.sigma
             ),
@@ -148,6 +150,8 @@ class Pairs(Method):
             seed=self.seed,
             progress=partial(progress, "fitting"),
         )
+        along = [_along(grouped[i].groups, codec.columns[i].ordered) for i in features]
+        mixture = with_links(mixture, tables, masses, along)
         if target is not None and classes is not None:
             grouped[target] = classes
         return PairsModel(
@@ -160,6 +164,7 @@ class Pairs(Method):
             target=target,
             row_count=one_way.rows,
             at_least=one_way.at_least,
+            guessed_shares=one_way.guessed,
         )
 
     def _features(self, codec: TableCodec) -> list[int]:
@@ -186,6 +191,11 @@ class Pairs(Method):
 def _left(spends: list[Spend], budget: Budget) -> float:
     """Give the share of the budget that one-way tables leave."""
     return 1 - sum(spend.rho for spend in spends) / budget.rho
+
+
+def _along(groups: NDArray[np.int32], ordered: int) -> int:
+    """Give how many groups, the first ones, lie along a line."""
+    return int(groups[:ordered].max(initial=-1)) + 1
 
 
 def _classes(codec: TableCodec, one_way: OneWay, target: int) -> NDArray[np.int32]:
@@ -236,10 +246,16 @@ class PairsModel(Model):
     target: int | None
     row_count: float
     at_least: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
+    guessed_shares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     @property
     def rows(self) -> int:
         return max(1, round(self.row_count))
+
+    @property
+    def guessed(self) -> dict[str, float]:
+        shares = zip(self.schema.modelled, self.guessed_shares.tolist(), strict=False)
+        return {name: share for name, share in shares if share > 0}
 
     def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> pa.Table:
         """Draw rows; conditions are met exactly, by reweighting the mixture's components."""
@@ -284,6 +300,7 @@ class PairsModel(Model):
             "target": np.array([] if self.target is None else [self.target], np.int64),
             "row_count": np.array([self.row_count]),
             "at_least": self.at_least,
+            "guessed": self.guessed_shares,
         }
 
     @classmethod
@@ -296,6 +313,7 @@ class PairsModel(Model):
             target=target[0] if target else None,
             row_count=float(arrays["row_count"][0]),
             at_least=arrays.get("at_least", np.ones(1)),
+            guessed_shares=arrays.get("guessed", np.zeros(0)),
             **common,
         )
 

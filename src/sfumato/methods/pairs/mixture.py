@@ -5,8 +5,9 @@ there is none). The K components are shared by the classes, whose weights differ
 
     p(c, x) = s_c sum_k w_ck prod_i P_k,i(x_i)
 
-Given the component, columns are independent. So conditioning on any columns only reweights the
-components: exact, without rejection.
+Given the component, columns are independent, or they hang together in trees (`links`). So
+conditioning on any columns only reweights the components and what lies along a tree: exact, without
+rejection.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sfumato.methods.pairs.links import Link, load_links, save_links
 
 Floats = NDArray[np.floating[Any]]
 
@@ -29,6 +32,8 @@ class ImpossibleError(ValueError):
 class Mixture:
     """Shares of the classes, weights of the components, and the components' one-way tables.
 
+    Links hang columns together within components; a parent's own link, if any, comes before it.
+
     >>> even = Mixture(np.ones(1), np.ones((1, 1)), np.array([[0.5, 0.5, 0.0, 1.0]]), (2, 2))
     >>> even.sample(4, np.random.default_rng(0))[1][:, 1].tolist()
     [1, 1, 1, 1]
@@ -38,6 +43,7 @@ class Mixture:
     weights: Floats  # (C, K), rows sum to 1
     probabilities: Floats  # (K, sum of sizes): the columns' tables side by side
     sizes: tuple[int, ...]  # groups of each column
+    links: tuple[Link, ...] = ()
 
     @property
     def blocks(self) -> list[slice]:
@@ -60,27 +66,49 @@ class Mixture:
         stratified within a component, which leaves the distribution of a row as it is and lowers
         the variance of the counts.
         """
-        given = given or {}
-        joint = self._posterior(given, given_class)
+        likelihoods, messages = self._passed_on(given or {})
+        joint = self._posterior(likelihoods, given_class)
         order = rng.permutation(count)
         state = np.empty(count, np.int64)
         state[order] = _systematic(joint.ravel(), count, rng)
         classes, component = np.divmod(state, self.weights.shape[1])
         groups = np.zeros((count, len(self.sizes)), np.int64)
+        children = {link.child for link in self.links}
         for column, block in enumerate(self.blocks):
-            if self.sizes[column] > 1:
-                table = self.probabilities[:, block] * given.get(column, 1.0)
+            if self.sizes[column] > 1 and column not in children:
+                table = self.probabilities[:, block] * likelihoods.get(column, 1.0)
                 groups[:, column] = _stratified(table, component, rng)
+        for link in self.links:
+            table = link.conditional(messages.get(link.child, 1.0))
+            rows = component * table.shape[1] + groups[:, link.parent]
+            groups[:, link.child] = _stratified(table.reshape(-1, table.shape[2]), rows, rng)
         return classes, groups
 
-    def _posterior(self, given: Mapping[int, Floats], given_class: Floats | None) -> Floats:
+    def _passed_on(
+        self, given: Mapping[int, Floats]
+    ) -> tuple[dict[int, Floats], dict[int, Floats]]:
+        """Pass likelihoods along the links, from children to parents.
+
+        Gives those of the roots and of columns without links, by group or by component and group,
+        and those of the children, which say what is given for a column and all of its descendants.
+        """
+        found: dict[int, Floats] = dict(given)
+        below: dict[int, Floats] = {}
+        for link in reversed(self.links):
+            if link.child in found:
+                below[link.child] = found.pop(link.child)
+                passed = link.conditional(below[link.child]).sum(axis=2)
+                found[link.parent] = found.get(link.parent, 1.0) * passed
+        return found, below
+
+    def _posterior(self, likelihoods: Mapping[int, Floats], given_class: Floats | None) -> Floats:
         """The joint weights (C, K) of class and component, after the condition."""
         joint = self.class_shares.astype(np.float64)[:, None] * self.weights
         if given_class is not None:
             joint = joint * np.asarray(given_class, np.float64)[:, None]
         blocks = self.blocks
-        for column, likelihood in given.items():
-            joint = joint * (self.probabilities[:, blocks[column]] @ likelihood)
+        for column, likelihood in likelihoods.items():
+            joint = joint * (self.probabilities[:, blocks[column]] * likelihood).sum(axis=1)
         total = joint.sum()
         if not total > 0:
             raise ImpossibleError("the model gives the condition no probability")
@@ -93,6 +121,7 @@ class Mixture:
             "weights": self.weights,
             "probabilities": self.probabilities,
             "sizes": np.array(self.sizes, np.int64),
+            **save_links(self.links),
         }
 
     @classmethod
@@ -103,6 +132,7 @@ class Mixture:
             arrays["weights"],
             arrays["probabilities"],
             tuple(int(size) for size in arrays["sizes"]),
+            load_links(arrays),
         )
 
 

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from sfumato.methods.pairs.guesses import RARE_ROWS
 from sfumato.methods.pairs.mixture import Mixture
 from sfumato.methods.pairs.noisy_tables import NoisyTables
 
@@ -114,12 +115,10 @@ def fit_mixture(
     # One thread for each restart: the matrices are too small to be worth sharing out.
     with threadpool_limits(1), ThreadPoolExecutor() as pool:
         fits = list(pool.map(fit, range(restarts)))
-    return Mixture(
-        shares,
-        np.concatenate([weights for weights, _ in fits], axis=1) / restarts,
-        np.concatenate([probabilities for _, probabilities in fits]),
-        tables.sizes,
-    )
+    weights = np.concatenate([weights for weights, _ in fits], axis=1) / restarts
+    probabilities = np.concatenate([probabilities for _, probabilities in fits])
+    probabilities = _with_rare_groups(probabilities, shares @ weights, one_way, problem)
+    return Mixture(shares, weights, probabilities, tables.sizes)
 
 
 def make_problem(
@@ -272,6 +271,17 @@ def _smoothed(mass: Floats) -> NDArray[np.float64]:
     share = np.asarray(mass, np.float64) / max(float(np.sum(mass)), 1e-12)
     share = (1 - _FLOOR) * share + _FLOOR / len(share)
     return np.asarray(share / share.sum())
+
+
+def _with_rare_groups(
+    probabilities: Floats, weights: Floats, one_way: Sequence[Floats], problem: Problem
+) -> Floats:
+    """Let no group have less than its one-way estimate, up to `RARE_ROWS`: a fit may drop it."""
+    mass = np.concatenate(one_way)
+    rows = max(float(np.sum(one_way[0])), 1.0)
+    lacking = np.maximum(np.minimum(mass, RARE_ROWS) / rows - weights @ probabilities, 0.0)[None]
+    kept = 1 - _spread(_block_sums(lacking, problem), problem)
+    return np.asarray(probabilities * kept + lacking, probabilities.dtype)
 
 
 def _block_sums(values: Floats, problem: Problem) -> Floats:

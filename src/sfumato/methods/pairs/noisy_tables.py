@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.methods.pairs.guesses import RARE_ROWS
+
 Floats = NDArray[np.floating[Any]]
 
 
@@ -27,10 +29,14 @@ class NoisyTables:
     singles: Mapping[int, Floats]
 
     def class_counts(self, prior: Floats, prior_sigma: float) -> NDArray[np.float64]:
-        """Rows of each class: the inverse-variance mean of `prior` and all tables' totals."""
+        """Rows of each class: the inverse-variance mean of `prior` and all tables' totals.
+
+        A class that noise hides keeps the few rows that `prior` has for it.
+        """
         tables = [*self.pairs.values(), *self.singles.values()]
         flat = [table.reshape(self.classes, -1) for table in tables]
         totals = [np.asarray(prior, np.float64)] + [t.sum(axis=1, dtype=np.float64) for t in flat]
         weights = [prior_sigma**-2] + [1 / (t.shape[1] * self.sigma**2) for t in flat]
         counts = np.average(np.stack(totals), axis=0, weights=weights)
-        return np.maximum(counts, 1e-6 * max(float(counts.max()), 1.0))  # none is impossible
+        least = 1e-6 * max(float(counts.max()), 1.0)  # none is impossible
+        return np.maximum(counts, np.clip(prior, least, RARE_ROWS))

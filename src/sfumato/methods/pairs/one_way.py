@@ -18,6 +18,7 @@ from sfumato.methods.pairs.grouping import (
     refined_partition,
     row_count,
 )
+from sfumato.methods.pairs.guesses import guessed_share, with_rare, with_tails
 from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.release import Curator
@@ -31,13 +32,15 @@ REFINED_SHARE = 0.07  # if every column that can be refined is
 class OneWay:
     """The estimated mass of every cell of every column, and the number of rows.
 
-    `at_least` tells how many units have at least one row, two rows, and so on, where that counts.
+    `at_least` tells how many units have at least one row, two rows, and so on, where that counts;
+    `guessed` is the share of each column that noise hides, and that a rule has put there.
     """
 
     mass: list[NDArray[np.float64]]
     rows: float
     sigma: float
     at_least: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
+    guessed: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 def release_one_way(curator: Curator, codec: TableCodec) -> OneWay:
@@ -59,13 +62,18 @@ def release_one_way(curator: Curator, codec: TableCodec) -> OneWay:
     if finer:
         share = REFINED_SHARE * len(finer) / len(_refinable(codec))
         refined = _release(curator, "one-way-refined", finer, share)
-    mass = [
-        estimate_cells(coarse[column], refined.get(column), cells.ordered, rows)
+    seen = [
+        estimate_cells(coarse[column], refined.get(column), cells.ordered, rows, cells.nullable)
         for column, cells in enumerate(codec.columns)
+    ]
+    mass = [
+        with_rare(with_tails(found, cells.ordered, coarse[0].sigma), len(cells.listed))
+        for found, cells in zip(seen, codec.columns, strict=True)
     ]
     ordinals = coarse.get(len(codec.columns))
     at_least = np.ones(1) if ordinals is None else ordinals.counts.astype(np.float64)
-    return OneWay(mass, rows, coarse[0].sigma, at_least)
+    guessed = np.array([guessed_share(*both) for both in zip(seen, mass, strict=True)])
+    return OneWay(mass, rows, coarse[0].sigma, at_least, guessed)
 
 
 def even_one_way(codec: TableCodec, rows: int, sigma: float) -> OneWay:
