@@ -178,7 +178,7 @@ def synthesized(
     method: Any = method_class(kind)(pair=file, seed=seed, **settings)  # type: ignore[call-arg]
     latent._pair = lambda _: pair  # type: ignore[assignment]  # the one that keeps vectors
     rows = EncodedImages((x, y), ImageCodec(form))
-    budget = sf.Budget(epsilon=min(epsilon, 1e6), delta=1e-5)
+    budget = sf.Budget(epsilon=min(epsilon, 1e4), delta=1e-5)
     curator = Curator(rows, budget, ledger=Ledger(":memory:"), dataset="benchmark", schema=schema)
     Clock.seconds = 0.0
     with timed() as taken:

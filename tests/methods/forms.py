@@ -19,6 +19,7 @@ from sfumato.methods.embedding.merf import Merf
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import Sampler
+from sfumato.privacy.randomness import Randomness, SystemRandomness
 from sfumato.privacy.release import Curator
 from sfumato.schema import Categorical, Images, Numeric, Schema
 from support import SCHEMA, people
@@ -81,11 +82,17 @@ def encoded(method: EmbeddingMethod, schema: Schema, rows: int, seed: int) -> Ba
     return codec.encode(table.select(codec.names).combine_chunks().to_batches()[0])
 
 
-def curator_of(rows: Batch, schema: Schema, budget: Budget, sampler: Sampler) -> Curator:
+def curator_of(
+    rows: Batch,
+    schema: Schema,
+    budget: Budget,
+    sampler: Sampler,
+    randomness: Randomness = SystemRandomness(),
+) -> Curator:
     codec = ImageCodec(schema.images) if schema.images else TableCodec(schema)
     return Curator(
         GivenRows([rows], codec), budget, ledger=Ledger(":memory:"), dataset="t", schema=schema,
-        sampler=sampler,
+        sampler=sampler, randomness=randomness,
     )  # fmt: skip
 
 

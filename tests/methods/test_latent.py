@@ -19,6 +19,7 @@ from sfumato.schema import Images, Numeric, Schema
 pytest.importorskip("torch")
 
 from command_line import run
+from learners import Seeded
 from methods.forms import curator_of, no_noise
 from sfumato.loading import load
 from sfumato.methods.latent.dre import Dre
@@ -135,7 +136,7 @@ def test_classes_are_drawn_from_the_public_images_that_show_them(
 ) -> None:
     method = Dre(pair=pair_file, **settings)  # type: ignore[arg-type]
     rows, budget = encoded(private(1000)), Budget(epsilon=5, delta=1e-5)
-    model = method.learn(curator_of(rows, SHAPES, budget, sampler))
+    model = method.learn(curator_of(rows, SHAPES, budget, sampler, Seeded()))
     planned = method.plan(SHAPES, budget).guarantee
     assert model.guarantee.epsilon == pytest.approx(planned.epsilon, rel=1e-3)
     assert model.guarantee.epsilon <= 5
