@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -163,3 +164,14 @@ def test_a_network_that_looks_at_its_images_is_refused() -> None:
     looking = Branches(lambda images: images if images.sum() > 0 else -images, 0)
     with pytest.raises(TypeError, match=r"torch\.fx cannot trace Branches"):
         WholeNumberNetwork(looking)
+
+
+def test_a_network_is_exact_in_other_processes_too() -> None:
+    from joblib.externals.loky.backend.reduction import dumps  # what workers need is sent so
+
+    network = WholeNumberNetwork(nn.Sequential(nn.Conv2d(8, 8, 3), nn.ReLU()).double())
+    sent = pickle.loads(dumps(network))
+    assert torch.equal(sent(IMAGES), network(IMAGES))
+    sent._steps.clear()  # had steps lost their places on the way, no other step may take over
+    with pytest.raises((KeyError, RuntimeError)):
+        sent(IMAGES)
