@@ -40,7 +40,7 @@ class Distinct:
         if 2 * len(array.dictionary) > len(array):
             return cls(parsing.plain(array))
         values = parsing.plain(array.dictionary)
-        places = array.indices
+        places = array.indices.cast(pa.int64())  # a short type may have no number left for null
         if places.null_count:
             places = places.fill_null(len(values))
             values = pa.concat_arrays([values, pa.nulls(1, values.type)])
