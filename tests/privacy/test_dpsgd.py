@@ -521,3 +521,14 @@ def test_a_release_after_another_training_is_another_question(tmp_path: Path) ->
         wall.release("after", count_statistic(), 0.1)
         names += [path.name for path in folder.glob("after-*.safetensors")]
     assert names[0] == names[2] != names[1]
+
+
+def test_a_training_that_is_refused_sets_nothing_aside(tmp_path: Path) -> None:
+    """Another seed is another training: whoever does not want to pay again has paid for nothing."""
+    ledger = Ledger(":memory:")
+    wall = curator(ledger=ledger, folder=tmp_path)
+    wall.train("t", Adder(2), SCHEDULE, share=0.3)
+    wall.close()
+    with pytest.raises(SfumatoError, match="--pay-again"):
+        curator(ledger=ledger, folder=tmp_path).train("t", Adder(3), SCHEDULE, share=0.3)
+    assert not ledger.reservations("d")

@@ -71,6 +71,11 @@ class Classifier(Method):
         within(rate=(self.rate, 1e-6, 1), epochs=(self.epochs, 1e-3, 10_000))
         within(clip=(self.clip, 1e-6, 1_000_000), learning_rate=(self.learning_rate, 1e-9, 1000))
 
+    @property
+    def trains(self) -> bool:
+        """Whether private rows are trained on: always."""
+        return True
+
     @abstractmethod
     def untrained(self, space: PointSpace) -> ClassLearner:
         """Make a learner with its first weights."""

@@ -78,6 +78,9 @@ class PrivateRows(ABC):
         """Give rows that tell, in place of values, whether they fit the schema: 0 or 1."""
         raise SfumatoError("misfits can be counted with noise in tables only")
 
+    def refuse_training(self) -> None:
+        """Refuse a training, where rows cannot be brought together."""
+
     def clear(self) -> None:
         """Remove what was kept of the rows on disk, if anything was."""
 

@@ -73,6 +73,11 @@ class SparkRows(PrivateRows):
         self._limit = UnitLimit(codec.schema, max_rows_per_unit) if unit else None
 
     def __iter__(self) -> Iterator[Batch]:
+        self.refuse_training()
+        return iter(())
+
+    def refuse_training(self) -> None:
+        """Refuse: rows stay in the executors."""
         raise SfumatoError(
             "a training needs all rows in one place, and those of Spark stay in its executors: "
             "use a method of releases, or write the table to parquet"

@@ -92,6 +92,11 @@ class Method(ABC):
     def __post_init__(self) -> None:
         not_negative(seed=self.seed)
 
+    @property
+    def trains(self) -> bool:
+        """Whether private rows are trained on, and not only summed."""
+        return False
+
     def public_inputs(self) -> tuple[Provenance, ...]:
         """Say which public networks or data it builds on."""
         return ()
@@ -158,6 +163,8 @@ class Method(ABC):
             workers=workers,
             progress=progress,
         )
+        if self.trains:
+            curator.refuse_training(self.name)
         try:
             with locked(folder / "run") if folder else nullcontext(), curator.asking():
                 if gate.share and gate.most is not None:

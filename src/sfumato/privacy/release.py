@@ -488,7 +488,7 @@ class Curator:
         the first step: from there on, nothing is paid again. One process at a time holds the saved
         state, and the ledger knows which state is the newest: a copy or an older one is refused.
         """
-        refuse_training(self.budget, name)
+        self.refuse_training(name)
         later = 0.0 if share is None else (self.left - share) * self.budget.rho
         if self.trainings or later < 0 or (self._spends and self.left <= 0):
             raise SfumatoError(f"'{name}' would cost more than what is left of the budget")
@@ -496,6 +496,11 @@ class Curator:
         self._room = self._spent + later
         self._earlier += [array.tobytes() for _, array in sorted(state.arrays.items())]
         return state
+
+    def refuse_training(self, name: str) -> None:
+        """Refuse what no training can go on with; to be asked before anything is paid."""
+        refuse_training(self.budget, name)
+        self._rows.refuse_training()
 
     def _trained(self, name: str, learner: Learner, schedule: Schedule, later: float) -> State:
         costs = (*self._spends, Reserved(name="later releases", dim=0, amount=later))
@@ -520,7 +525,11 @@ class Curator:
             self._progress("working out the noise", None)
             spend = plan_training(name, learner.dim, schedule, self.budget, costs)
             self._reserve_instead(later)
-            self._may_pay(path, question, spend)
+            try:
+                self._may_pay(path, question, spend)
+            except SfumatoError:
+                self.close()
+                raise
             self._review()
             examples = self._examples(learner)
             number, start, first = self._new_training(path, question, learner, spend)

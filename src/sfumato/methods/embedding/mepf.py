@@ -105,7 +105,12 @@ class Mepf(EmbeddingMethod):
     @property
     def arithmetic(self) -> str:
         """What a reader of the certificate must know about gradients, where there are any."""
-        return GRADIENT_ARITHMETIC if self.network == TRAINED else ""
+        return GRADIENT_ARITHMETIC if self.trains else ""
+
+    @property
+    def trains(self) -> bool:
+        """Whether private rows are trained on: by an extractor."""
+        return self.network == TRAINED
 
     def public_inputs(self) -> tuple[Provenance, ...]:
         """Name the network."""

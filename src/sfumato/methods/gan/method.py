@@ -88,6 +88,11 @@ class Gan(GeneratorMethod):
                 raise SfumatoError(f"{name} is one of {', '.join(known)}, not '{value}'")
 
     @property
+    def trains(self) -> bool:
+        """Whether private rows are trained on: by the critic."""
+        return True
+
+    @property
     def schedule(self) -> Schedule:
         """Say how long the critic is trained, and how it sees rows."""
         from sfumato.privacy.dpsgd import Schedule

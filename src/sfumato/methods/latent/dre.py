@@ -63,7 +63,12 @@ class Dre(LatentMethod):
     @property
     def arithmetic(self) -> str:
         """What a reader of the certificate must know about gradients, where there are any."""
-        return GRADIENT_ARITHMETIC if self.ratio == "discriminator" else ""
+        return GRADIENT_ARITHMETIC if self.trains else ""
+
+    @property
+    def trains(self) -> bool:
+        """Whether private rows are trained on: by a discriminator."""
+        return self.ratio == "discriminator"
 
     def features(self, pair: Pair) -> Encoder:
         """Give the vectors."""
