@@ -108,10 +108,10 @@ def slot(path: Path, size: int) -> Iterator[Publish]:
 
     To publish, the content is made durable under another name that only its owner may read; then
     `agree` is called; then it takes the file's place. If `agree` refuses, or the block ends without
-    publishing, nothing is left. After a crash, what `agree` was told of is on disk: under its own
-    name, or as the one that waits.
+    publishing, nothing is left. After a crash, or an interruption meanwhile, what `agree` was told
+    of is on disk: under its own name, or as the one that waits.
     """
-    waiting, agreed = next_of(path), False
+    waiting, told = next_of(path), False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(os.open(waiting, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -119,20 +119,24 @@ def slot(path: Path, size: int) -> Iterator[Publish]:
                 os.posix_fallocate(file.fileno(), 0, size)
 
             def publish(content: bytes, agree: Callable[[], None]) -> None:
-                nonlocal agreed
+                nonlocal told
                 file.write(content)
                 file.truncate()
                 file.flush()
                 os.fsync(file.fileno())
-                agree()
-                agreed = True
+                told = True  # whoever is interrupted from here on cannot know what became of it
+                try:
+                    agree()
+                except SfumatoError:
+                    told = False
+                    raise
                 take_place(path)
 
             yield publish
     except OSError as error:
         raise SfumatoError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
-        if not agreed:
+        if not told:
             waiting.unlink(missing_ok=True)
 
 

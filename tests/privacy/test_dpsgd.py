@@ -435,6 +435,26 @@ def test_a_crash_between_the_ledger_and_the_file_loses_nothing(
     assert len(ledger.entries()) == 1
 
 
+def test_an_interruption_while_the_ledger_is_told_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C is heard after the ledger has written what it was told."""
+    ledger = Ledger(":memory:")
+    half_trained(tmp_path, ledger)
+    plain = ledger.answered
+
+    def interrupted(*given: object, **named: object) -> None:
+        plain(*given, **named)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "answered", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
+    assert curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE).step == 6
+    assert len(ledger.entries()) == 1
+
+
 KILL = """
 import os, signal, sys
 from pathlib import Path
