@@ -244,3 +244,69 @@ def test_a_schema_is_drafted_from_a_database(base: str, capsys: pytest.CaptureFi
         f"[columns.{name}]" for name in SCHEMA.columns
     ]
     assert 'kind = "boolean"' in out
+
+
+VISITS = pa.table(
+    {
+        "who": [f"{number * 7 % 30}" for number in range(90)],
+        "age": [number * 37 % 90 for number in range(90)],
+    }
+)
+OF_UNITS = sf.Schema(
+    columns={
+        "who": sf.Identifier(unit=True),
+        "age": sf.Numeric(low=0, high=99, integer=True),
+    }
+)
+
+
+def kept_ages(data: object, most: int) -> Counter[int]:
+    rows = encoded_rows(data, TableCodec(OF_UNITS), most)
+    return Counter(code for batch in rows for code in batch.codes[:, 0].tolist())
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_which_rows_of_a_unit_are_kept_depends_on_no_other_unit(base: str, most: int) -> None:
+    """An order turned round stands for all that a database may make of rows, for any reason."""
+    with_visits(base)
+    whole = kept_ages(asked(base, "table=visits"), most)
+    assert whole.total() == 30 * most
+    for query in ("SELECT * FROM visits ORDER BY age", "SELECT * FROM visits ORDER BY age DESC"):
+        assert kept_ages(asked(base, f"query={query}"), most) == whole
+    alone = [
+        kept_ages(asked(base, f"query=SELECT * FROM visits WHERE who = '{who}'"), most)
+        for who in range(30)
+    ]
+    assert sum(alone, Counter()) == whole
+
+
+def test_relations_of_duckdb_have_an_order_that_lasts() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    given = VISITS  # noqa: F841 (found by its name)
+    rising = duckdb.sql("SELECT * FROM given ORDER BY age")
+    falling = duckdb.sql("SELECT * FROM given ORDER BY age DESC")
+    assert kept_ages(rising, 1) == kept_ages(falling, 1)
+
+
+def with_visits(base: str) -> None:
+    """Put the table `visits` beside `people`."""
+    kind, _, place = base.partition("://")
+    if kind == "postgresql":
+        from adbc_driver_postgresql import dbapi
+
+        with dbapi.connect(base) as server, server.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS visits")
+            cursor.adbc_ingest("visits", VISITS)
+            server.commit()
+    elif kind == "duckdb":
+        import duckdb
+
+        given = VISITS  # noqa: F841 (found by its name)
+        with duckdb.connect(place) as file:
+            file.execute("CREATE TABLE visits AS SELECT * FROM given")
+    else:
+        with sqlite3.connect(place) as lite:
+            lite.execute("CREATE TABLE visits (who TEXT, age INTEGER)")
+            rows = [tuple(row.values()) for row in VISITS.to_pylist()]
+            lite.executemany("INSERT INTO visits VALUES (?, ?)", rows)
+        lite.close()

@@ -10,6 +10,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
@@ -22,9 +23,15 @@ _EXTRA = "pip install 'sfumato[databases]'"
 
 
 class DatabaseRows(ABC):
-    """A table or a query of a database; rows come in the order in which it gives them."""
+    """A table or a query of a database.
+
+    Rows come in the order in which it gives them. That can depend on all rows, and on its threads:
+    where it decides which rows of a unit are kept, one unit could change those of others. There
+    rows are asked for in the order of a digest (`by_digest`), which each row has for itself.
+    """
 
     slow = True
+    by_digest = False
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -41,6 +48,8 @@ class DatabaseRows(ABC):
         """Read the named columns, and no others."""
         columns = ", ".join(f"{self._column(name)} AS {quoted(name)}" for name in names)
         query = f"SELECT {columns or 'NULL'} FROM {self._address.source}"
+        if self.by_digest:
+            query += f" ORDER BY {self._order(names)}"
         try:
             for batch in self._selected(query, names):
                 for start in range(0, batch.num_rows, BATCH_ROWS):
@@ -65,6 +74,9 @@ class DatabaseRows(ABC):
 
     def _column(self, name: str) -> str:
         return quoted(name)
+
+    def _order(self, names: Sequence[str]) -> str:
+        return digest_order(names)
 
     @abstractmethod
     def _failures(self) -> tuple[type[Exception], ...]:
@@ -127,6 +139,7 @@ class SQLiteRows(DatabaseRows):
             f"{self._address.file.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None
         )
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        connection.create_function("digest", -1, _digest, deterministic=True)
         connection.execute("BEGIN")
         return connection
 
@@ -140,6 +153,9 @@ class SQLiteRows(DatabaseRows):
             )
             declared = {name: str(kind).upper() for name, kind in found}
         return pa.schema([(name, self._kind(declared.get(name, ""))) for name in names])
+
+    def _order(self, names: Sequence[str]) -> str:
+        return f"digest({', '.join(f'CAST({quoted(name)} AS BLOB)' for name in names)})"
 
     def _kind(self, declared: str) -> pa.DataType:
         kinds = (kind for word, kind in self._AFFINITIES if word in declared)
@@ -163,9 +179,6 @@ class PostgresRows(DatabaseRows):
         connection = _postgresql().connect(self._address.server)
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            # The order of rows decides which of a unit's are kept: it had better stay the same.
-            cursor.execute("SET LOCAL synchronize_seqscans = off")
-            cursor.execute("SET LOCAL max_parallel_workers_per_gather = 0")
         return connection
 
     def _described(self) -> pa.Schema:
@@ -181,6 +194,9 @@ class PostgresRows(DatabaseRows):
         strange = isinstance(field.type, pa.BaseExtensionType) or pa.types.is_nested(field.type)
         return f"{quoted(name)}::text" if strange else quoted(name)
 
+    def _order(self, names: Sequence[str]) -> str:
+        return digest_order(names, ' COLLATE "C"')
+
     def _selected(self, query: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with self._connection.cursor() as cursor:
             cursor.execute(query)
@@ -190,6 +206,16 @@ class PostgresRows(DatabaseRows):
         """Close the connection, which would warn otherwise."""
         if hasattr(self, "_connection"):
             self._connection.close()
+
+
+def digest_order(names: Sequence[str], collation: str = "") -> str:
+    """Order rows, in SQL, by a digest of what they hold as text; what is left is alike."""
+    texts = ", ".join(f"CAST({quoted(name)} AS TEXT){collation}" for name in names)
+    return f"md5(concat_ws(chr(31), {texts})), {texts}"
+
+
+def _digest(*values: bytes | None) -> bytes:
+    return sha256(repr(values).encode()).digest()
 
 
 def database_rows(text: str) -> DatabaseRows:

@@ -18,7 +18,7 @@ from sfumato.data.image_sources import image_rows
 from sfumato.data.parts import EncodedPart, FlagPart, ImagePart, Part, SpooledPart, TablePart
 from sfumato.data.review import Review
 from sfumato.data.row_mark import RowMark
-from sfumato.data.sources import TableRows, is_spark, table_rows
+from sfumato.data.sources import TableRows, is_spark, let_order_last, table_rows
 from sfumato.data.spool import Spool
 from sfumato.data.table_codec import TableCodec
 from sfumato.data.unit_limit import UnitLimit
@@ -241,6 +241,8 @@ class EncodedTable(EncodedRows):
         names = [*codec.names, *([unit] if unit else [])]
         self._rows = table_rows(data, names, codec.schema.csv)
         self.slow = self._rows.slow
+        if unit:
+            let_order_last(self._rows, names)
         super().__init__(
             codec,
             limit=UnitLimit(codec.schema, max_rows_per_unit) if unit else None,

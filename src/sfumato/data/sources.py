@@ -19,7 +19,7 @@ import pyarrow.parquet
 from sfumato.data import workers
 from sfumato.data.address import Address, is_address
 from sfumato.data.csv_rows import CsvRows
-from sfumato.data.databases import database_rows
+from sfumato.data.databases import DatabaseRows, database_rows, digest_order
 from sfumato.data.frames import BATCH_ROWS, PandasRows, is_pandas
 from sfumato.errors import SfumatoError
 from sfumato.schema import CsvFormat
@@ -156,6 +156,11 @@ class ArrowRows:
         """Give itself: what lies in memory is not copied to other processes."""
         return [self]
 
+    def order_by_digest(self, names: Sequence[str]) -> None:
+        """Give a relation of DuckDB, which is asked anew for each pass, an order that lasts."""
+        if type(self._frame).__name__ == "DuckDBPyRelation":
+            self._frame = self._frame.order(digest_order(names))
+
     def _reader(self) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_stream(self._frame)
 
@@ -165,6 +170,17 @@ def table_rows(data: Any, names: Sequence[str] = (), form: CsvFormat | None = No
     rows = _open_table(data, form)
     refuse_missing(rows.names, names, getattr(rows, "hint", ""))
     return rows
+
+
+def let_order_last(rows: TableRows, names: Sequence[str]) -> None:
+    """Let the order of rows depend on no other rows, where they come from a database.
+
+    Files and frames have an order of their own.
+    """
+    if isinstance(rows, DatabaseRows):
+        rows.by_digest = True
+    elif isinstance(rows, ArrowRows):
+        rows.order_by_digest(names)
 
 
 def refuse_missing(there: Sequence[str], names: Sequence[str], hint: str = "") -> None:
