@@ -90,10 +90,14 @@ class Encoder:
     def __post_init__(self) -> None:
         if self.view.dim > _MOST_AVERAGES or self.dim > _MOST_ENTRIES:
             raise SfumatoError("this network has too many averages for exact products")
+        if self.centre.shape != (self.view.dim,) or len(self.weights) != self.view.dim:
+            raise ValueError("the weights or the centre are for other averages")
         if np.abs(self.weights).max() >= _LARGEST_WEIGHT or np.any(self.weights % 1):
             raise ValueError("the weights are not whole numbers below 2^20")
-        if np.linalg.norm(self.centre) > 1.5 * _STEPS:
-            raise ValueError("the centre is longer than the mean of vectors of norm 1")
+        if not np.linalg.norm(self.centre) <= 1.5 * _STEPS or np.any(self.centre % 1):
+            raise ValueError("the centre is not whole, or longer than a mean of vectors of norm 1")
+        if not 0 < self.radius < np.inf:
+            raise ValueError("the radius is not a positive number")
 
     @property
     def dim(self) -> int:

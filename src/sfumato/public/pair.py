@@ -132,12 +132,16 @@ def load_pair(path: str | Path) -> Pair:
         with safe_open(path, framework="numpy") as file:
             told = json.loads((file.metadata() or {})["pair"])
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        return _pair(Path(path), told, arrays)
     except FileNotFoundError:
         raise SfumatoError(
             f"there is no file {path}: make it of public images with 'sfumato public train'"
         ) from None
-    except (SafetensorError, KeyError, ValueError, OSError):
+    except (SafetensorError, KeyError, TypeError, ValueError, OSError):
         raise SfumatoError(f"{path} is not a pair that 'sfumato public train' wrote") from None
+
+
+def _pair(path: Path, told: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Pair:
     if told["format"] != _FORMAT:
         raise SfumatoError(f"{path} was written by another version: make it anew")
     network = load_network(told["network"])
@@ -146,7 +150,9 @@ def load_pair(path: str | Path) -> Pair:
     encoder = Encoder(
         view_of(network, tuple(told["shape"])), arrays["centre"], arrays["weights"], told["radius"]
     )
-    about = Provenance(**{**told["about"], "digest": digest_of_file(Path(path))})
+    if arrays["features"].shape[1:] != (encoder.dim,):
+        raise ValueError("the features are not the encoder's")
+    about = Provenance(**{**told["about"], "digest": digest_of_file(path)})
     decoder = _decoder(told, arrays)
     return Pair(encoder, decoder, arrays["features"], told["network"], about)
 
