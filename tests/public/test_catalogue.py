@@ -191,6 +191,13 @@ def test_what_is_missing_is_said_in_one_line(name: str, said: str) -> None:
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("ending", ["npz", "pth", "safetensors"])
+def test_a_file_that_is_cut_off_is_refused(ending: str, tmp_path: Path) -> None:
+    (tmp_path / f"cut.{ending}").write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(SfumatoError, match="is damaged, or holds no weights"):
+        load_network(f"alexnet={tmp_path / f'cut.{ending}'}")
+
+
 def test_weights_of_another_network_are_refused(alexnet_weights: Path) -> None:
     said = f"{alexnet_weights} does not hold the weights of vgg19: no 'conv1_1.weight'"
     with pytest.raises(SfumatoError, match=f"^{re.escape(said)}"):

@@ -151,10 +151,9 @@ def _of_file(name: str, path: Path) -> Extractor:
     from sfumato.public.extractor import Extractor
 
     published = _FILES[name]
+    arrays = _arrays(path)
     try:
-        network = getattr(architectures, published.builder)(_arrays(path))
-    except FileNotFoundError:
-        raise SfumatoError(f"there is no file {path}") from None
+        network = getattr(architectures, published.builder)(arrays)
     except KeyError as error:
         raise SfumatoError(f"{path} does not hold the weights of {name}: no {error}") from None
     about = Provenance(
@@ -167,6 +166,18 @@ def _of_file(name: str, path: Path) -> Extractor:
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read a file of named arrays, or say in one line what is wrong with it."""
+    try:
+        return _read_arrays(path)
+    except FileNotFoundError:
+        raise SfumatoError(f"there is no file {path}") from None
+    except SfumatoError:
+        raise
+    except Exception:  # each format has its own words for a file that is cut off
+        raise SfumatoError(f"{path} is damaged, or holds no weights: bring it here anew") from None
+
+
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Read a file of named arrays, never running what it holds."""
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as arrays:
