@@ -160,6 +160,16 @@ def test_weights_leave_enough_images() -> None:
     assert found[1, 1] == pytest.approx(0.3, abs=0.1)
 
 
+def test_public_images_that_are_alike_in_a_direction_are_weighed_by_the_others() -> None:
+    public = np.zeros((200, 3))
+    public[:, 0] = np.linspace(-1, 1, 200)
+    means = np.array([[0.5, 0.2, 0.0], [-0.5, -0.2, 0.0]])
+    logs = class_weights(public, means, np.array([100.0, 100.0]))
+    assert np.all(np.isfinite(logs))
+    assert logs[0, -1] > logs[0, 0]
+    assert logs[1, 0] > logs[1, -1]
+
+
 def test_what_noise_drowns_leaves_public_images_as_they_are() -> None:
     rng = np.random.default_rng(0)
     public = rng.normal(size=(3000, 5)) / 3

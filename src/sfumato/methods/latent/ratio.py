@@ -34,11 +34,12 @@ def class_weights(public: Floats, means: Floats, counts: Floats, sigma: float = 
     signal = max(0.0, float(way @ way) - noise)
     way *= signal / max(signal + noise, 1e-12)
     alike = np.zeros(len(public))
-    shift = public @ np.linalg.solve(covariance, way)
+    # Least squares: along a direction in which public images are all alike, none is likelier.
+    shift = public @ np.linalg.lstsq(covariance, way, rcond=None)[0]
     if len(means) == 1:
         return np.asarray(_heard(alike, shift, _LEAST_OF_CLASS) * shift[None])
     nearer = _heard(alike, shift, _LEAST_SHIFTED) * shift
-    ratios = np.linalg.solve(covariance, (means - whole).T).T @ public.T
+    ratios = np.linalg.lstsq(covariance, (means - whole).T, rcond=None)[0].T @ public.T
     heard = [_heard(nearer, each, _LEAST_OF_CLASS) for each in ratios]
     return np.asarray(nearer + np.array(heard)[:, None] * ratios)
 
