@@ -137,5 +137,8 @@ def test_results_are_the_same_bits(name: str) -> None:
     elif machine == written["arithmetic"]:
         assert found == written[name]
     else:
-        assert found["spent"] == written[name]["spent"]
+        # The accountant of trainings sums up in floating point, as this machine does it.
+        for spent, expected in zip(found["spent"], written[name]["spent"], strict=True):
+            assert spent[:2] == expected[:2]
+            assert spent[2:] == pytest.approx(expected[2:], rel=1e-9)
         assert found.get("releases", [])[:1] == written[name].get("releases", [])[:1]
