@@ -100,3 +100,14 @@ def test_what_no_training_can_go_on_with_costs_nothing(method: Method) -> None:
     with pytest.raises(SfumatoError, match="protects single rows"):
         method.fit(pa.table(people(50)), SCHEMA, several, ledger=ledger, gate=Gate(0.5, share=0.1))
     assert not ledger.entries()
+
+
+def test_a_noisy_gate_and_a_training_together_spend_the_budget() -> None:
+    ledger = Ledger(":memory:")
+    ledger.limit("people", Budget(epsilon=2))
+    method = LocallyLinear(target="sick", rate=0.5, epochs=2)
+    gate = Gate(0.5, share=0.1)
+    model = method.fit(
+        people(50), SCHEMA, Budget(epsilon=2), ledger=ledger, dataset="people", gate=gate
+    )
+    assert 0.99 * 2 < model.guarantee.epsilon <= 2

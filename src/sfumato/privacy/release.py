@@ -253,12 +253,11 @@ class Curator:
         return self._answer(statistic, spend, self._rows)
 
     def _affords(self, cost: Cost) -> bool:
-        """Tell whether trainings and releases together keep to the budget."""
+        """Tell whether trainings and releases, the gate's among them, keep to the budget."""
         if not self.trainings:
             return True
-        costs = [*self._spends, *self.trainings, cost]
-        reached = composed_epsilon(costs, self.budget.delta, self.budget.relation)
-        return reached <= self.budget.epsilon * (1 + 1e-9)
+        costs, whole = [*self._spends, *self.trainings, cost], self._whole_budget
+        return composed_epsilon(costs, whole.delta, whole.relation) <= whole.epsilon * (1 + 1e-9)
 
     def release_misfits(self, name: str, statistic: Statistic) -> Release:
         """Spend the gate's share of the budget on noisy counts of values that do not fit.
@@ -523,7 +522,7 @@ class Curator:
                 examples = self._examples(learner)
                 return self._go_on(path, entry, newest, learner, examples, schedule, start)
             self._progress("working out the noise", None)
-            spend = plan_training(name, learner.dim, schedule, self.budget, costs)
+            spend = plan_training(name, learner.dim, schedule, self._whole_budget, costs)
             self._reserve_instead(later)
             try:
                 self._may_pay(path, question, spend)
@@ -562,8 +561,9 @@ class Curator:
         entry = self._bearing_out(path, question, digest)
         planned = (learner.dim, schedule.clip, schedule.rate, schedule.steps, self.budget.delta)
         found = (spend.dim, spend.clip, spend.rate, spend.steps, spend.delta)
-        reached = composed_epsilon([*beside, spend], self.budget.delta, self.budget.relation)
-        if entry.spend != spend or planned != found or reached > self.budget.epsilon * (1 + 1e-9):
+        whole = self._whole_budget  # which the gate's release is counted against, too
+        reached = composed_epsilon([*beside, spend], whole.delta, whole.relation)
+        if entry.spend != spend or planned != found or reached > whole.epsilon * (1 + 1e-9):
             raise SfumatoError(f"{path} is not the training that is planned now")
         return entry.number, spend, state, digest
 
