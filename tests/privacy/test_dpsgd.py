@@ -552,3 +552,14 @@ def test_a_training_that_is_refused_sets_nothing_aside(tmp_path: Path) -> None:
     with pytest.raises(SfumatoError, match="--pay-again"):
         curator(ledger=ledger, folder=tmp_path).train("t", Adder(3), SCHEDULE, share=0.3)
     assert not ledger.reservations("d")
+
+
+@pytest.mark.parametrize("epsilon", [10, 25])
+def test_what_follows_a_training_is_affordable_at_any_budget(epsilon: float) -> None:
+    """At a large epsilon the charge for discrete noise is more than is kept back of delta."""
+    wall = curator(budget=Budget(epsilon=epsilon, delta=1e-6))
+    wall.release("before", count_statistic(), 0.05)
+    wall.train("t", Adder(2), SCHEDULE, share=0.3)
+    wall.release("after", count_statistic(), 0.1)
+    wall.release("last", count_statistic(), wall.left)
+    assert wall.guarantee.epsilon <= epsilon

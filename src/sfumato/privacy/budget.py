@@ -13,7 +13,7 @@ from typing import Any
 from sfumato.errors import SfumatoError, in_open_unit, positive
 from sfumato.notebook import html_table
 from sfumato.privacy import zcdp
-from sfumato.privacy.gaussian import epsilon_of, rho_for, squared_distance
+from sfumato.privacy.gaussian import GRID_BITS, epsilon_of, rho_for, squared_distance
 from sfumato.privacy.zcdp import gaussian_rho
 
 MOST_EPSILON = 10_000
@@ -197,6 +197,11 @@ class Reserved(Cost):
     @property
     def rho(self) -> float:
         return self.amount
+
+    @property
+    def squared_distance(self) -> float:
+        """Bound how far the noise of `dim` values will be from a Gaussian, on its coarsest grid."""
+        return squared_distance(self.dim, 2.0**GRID_BITS / max(math.sqrt(2 * self.amount), 1e-9))
 
     def in_words(self) -> tuple[str, str]:
         return "", f"rho {self.rho:.4g}"

@@ -68,6 +68,10 @@ if TYPE_CHECKING:
     from sfumato.privacy.dpsgd import Examples, Learner, Schedule, State
 
 
+_LATER_VALUES = 10**6
+"""So many values are expected after a training; it matters where epsilon is far above 10."""
+
+
 class Curator:
     """Holds the private rows and one run's budget, and answers with releases only.
 
@@ -502,7 +506,7 @@ class Curator:
         self._rows.refuse_training()
 
     def _trained(self, name: str, learner: Learner, schedule: Schedule, later: float) -> State:
-        costs = (*self._spends, Reserved(name="later releases", dim=0, amount=later))
+        costs = (*self._spends, Reserved(name="later releases", dim=_LATER_VALUES, amount=later))
         about = {"schedule": asdict(schedule), "learner": learner.describe()}
         path, question = self._place(name, about)
         with locked(path) if path else nullcontext():
