@@ -1,0 +1,97 @@
+"""How does `pairs` stand beside other libraries, also by measures that are not ours?
+
+    python benchmarks/scoreboard.py                       # whatever is not recorded yet
+    python benchmarks/scoreboard.py adult --peers dpmm-mst --epsilon 0.1 --seeds 1
+    python benchmarks/scoreboard.py --again sfumato-pairs # anew, after a change in `pairs`
+
+Needs the benchmark data (SFUMATO_DATA). Each peer runs in an environment of its own, made on first
+use (see `peers`). Runs are recorded once in `results/peers_*.json` and not repeated, neither those
+that failed nor those that were cut off, unless asked for with `--again`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from itertools import product
+
+from harness import RESULTS, write_result
+from peers.contest import DELTA, LEARNERS_ROWS, TRIPLES, Contest, unjudged
+from peers.roster import NOT_PRIVATE, PEERS
+
+TABLES = ("adult", "census", "covtype", "credit")
+KEY = ("peer", "epsilon", "seed")
+
+
+def compete(name: str, asked: argparse.Namespace) -> None:
+    contest, result = Contest(name), f"peers_{name}"
+    path = RESULTS / f"{result}.json"
+    recorded = json.loads(path.read_text())["runs"] if path.exists() else []
+    runs = {tuple(run[key] for key in KEY): run for run in recorded}
+    asked_for = [
+        (peer, epsilon, seed)
+        for peer, epsilon, seed in product(asked.peers, asked.epsilon, range(asked.seeds))
+        if peer != NOT_PRIVATE or epsilon == 1
+    ]
+    for key in [key for key in runs if key[0] in asked.again] if asked.again else asked_for:
+        run = {} if asked.again else runs.get(key, {})
+        if run and (run["state"] != "done" or not unjudged(run["scores"])):
+            continue
+        runs[key] = _finished(contest, key, run, asked.minutes)
+        print(name, *key, runs[key], flush=True)
+        _write(contest, result, list(runs.values()))
+
+
+def _finished(contest: Contest, key: tuple[str, float, int], run: dict, minutes: float) -> dict:
+    """Run and judge what has not been."""
+    peer, epsilon, seed = PEERS[key[0]], key[1], key[2]
+    run = run or contest.run(peer, epsilon, seed, minutes)
+    if run["state"] != "done":
+        return run
+    try:
+        scores = contest.judge(peer, epsilon, seed, run.get("scores", {}))
+    except ValueError as error:  # rows that are not of the schema
+        return run | {"state": "failed", "error": str(error)}
+    return run | {"scores": scores}
+
+
+def _write(contest: Contest, result: str, runs: list[dict]) -> None:
+    table = contest.table
+    order = list(PEERS)
+    runs.sort(key=lambda run: (-run["epsilon"], order.index(run["peer"]), run["seed"]))
+    write_result(
+        result,
+        {
+            "table": {
+                "rows": table.train.num_rows,
+                "test_rows": table.test.num_rows,
+                "columns": len(table.schema.columns),
+                "target": table.target,
+            },
+            "delta": DELTA,
+            "learners": {"set": "six", "most_rows": LEARNERS_ROWS},
+            "triples": TRIPLES,
+            "runs": runs,
+        },
+    )
+
+
+def main() -> None:
+    ask = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ask.add_argument("tables", nargs="*", default=TABLES, help=", ".join(TABLES))
+    ask.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
+    ask.add_argument(
+        "--again", nargs="+", choices=PEERS, default=[], help="repeat their recorded runs"
+    )
+    ask.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 0.1])
+    ask.add_argument("--seeds", type=int, default=1)
+    ask.add_argument("--minutes", type=float, default=15, help="cut a run off after so long")
+    asked = ask.parse_args()
+    if unknown := set(asked.tables) - set(TABLES):
+        ask.error(f"unknown table {', '.join(sorted(unknown))}; known are {', '.join(TABLES)}")
+    for name in asked.tables:
+        compete(name, asked)
+
+
+if __name__ == "__main__":
+    main()
