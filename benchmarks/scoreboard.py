@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
+import sys
 from itertools import product
 
 from harness import RESULTS, write_result
@@ -85,10 +87,11 @@ def main() -> None:
     )
     ask.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 0.1])
     ask.add_argument("--seeds", type=int, default=1)
-    ask.add_argument("--minutes", type=float, default=15, help="cut a run off after so long")
+    ask.add_argument("--minutes", type=float, default=15, help="processor time for a run")
     asked = ask.parse_args()
     if unknown := set(asked.tables) - set(TABLES):
         ask.error(f"unknown table {', '.join(sorted(unknown))}; known are {', '.join(TABLES)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and the running peer with us
     for name in asked.tables:
         compete(name, asked)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import threading
@@ -12,18 +13,22 @@ from typing import Any
 
 from peers.environment import last_line
 
+_PATIENCE = 6
+"""A machine may be shared, so wall time is let run to this many times the limit."""
+
 
 def watched(command: list[str | Path], log: Path, minutes: float) -> dict[str, Any]:
-    """Run a command for at most so many minutes, with its output in a file.
+    """Run a command for at most so many minutes of processor time, with its output in a file.
 
     `state` is "done", "failed" or "not finished". Memory is the peak of its largest process,
     processor time that of all that it has waited for.
     """
-    begun = time.perf_counter()
+    begun, limit = time.perf_counter(), round(60 * minutes)
     with log.open("w") as output:
         process = subprocess.Popen(
             [str(part) for part in command],
             stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit)),
         )  # fmt: skip
     late = threading.Event()
 
@@ -31,10 +36,15 @@ def watched(command: list[str | Path], log: Path, minutes: float) -> dict[str, A
         late.set()
         os.killpg(process.pid, signal.SIGKILL)
 
-    timer = threading.Timer(60 * minutes, stop)
+    timer = threading.Timer(60 * minutes * _PATIENCE, stop)
     timer.start()
-    _, status, used = os.wait4(process.pid, 0)
-    timer.cancel()
+    try:
+        _, status, used = os.wait4(process.pid, 0)
+    except BaseException:  # we are stopped ourselves
+        stop()
+        raise
+    finally:
+        timer.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
     outcome: dict[str, Any] = {
         "state": "done" if process.returncode == 0 else "failed",
@@ -42,7 +52,7 @@ def watched(command: list[str | Path], log: Path, minutes: float) -> dict[str, A
         "processor_seconds": round(used.ru_utime + used.ru_stime, 1),
         "peak_megabytes": round(used.ru_maxrss / 1024),
     }
-    if late.is_set():
+    if late.is_set() or used.ru_utime + used.ru_stime >= limit:
         outcome |= {"state": "not finished", "minutes": minutes}
     elif process.returncode:
         outcome["error"] = last_line(log.read_text())

@@ -2,14 +2,17 @@
 
 The whole budget is `max_epsilon`, of which `value_protection_epsilon` (a tenth, as in its defaults)
 finds ranges and categories: it takes no public schema. Training ends when the budget is used up.
-Rare categories are drawn from the others, since a placeholder would not be of the schema.
+Rare categories are drawn from the others, since a placeholder would not be of the schema. What it
+needs for texts only (torchvision, torchaudio, xgrammar) is not installed.
 """
 
 # /// script
 # requires-python = ">=3.11,<3.14"
 # dependencies = [
 #   "torch==2.13.0", "numpy>=2", "pandas>=2.2", "pyarrow>=16", "scikit-learn>=1.4", "joblib>=1.4.2",
-#   "psutil>=5.9.5,<6", "opacus>=1.6", "accelerate>=1.5", "pydantic>=2.4.2",
+#   "psutil>=5.9.5,<6", "opacus>=1.6", "accelerate>=1.5", "pydantic>=2.4.2", "transformers>=5.5.3",
+#   "json-repair>=0.60.1", "peft>=0.18.2", "datasets>=3", "tokenizers>=0.21.1",
+#   "huggingface-hub>=0.30.2",
 # ]
 # [tool.peers]
 # alone = ["mostlyai-engine==2.7.3"]
