@@ -765,25 +765,24 @@ def _standings(runs: list[dict[str, Any]]) -> list[list[str]]:
     for run in runs:
         groups.setdefault((run["epsilon"], run["peer"]), []).append(run)
     figures = {
-        key: {score: sum(_score(run, score) for run in done) / len(done) for score in SCORES}
+        key: [sum(_score(run, score) for run in done) / len(done) for score in SCORES]
         for key, group in groups.items()
         if (done := [run for run in group if run["state"] == "done"])
     }
     lines = []
     for (epsilon, peer), group in groups.items():
         private = peer != NOT_PRIVATE
-        line = [f"{peer} {group[0].get('version', '')}".strip(), f"{epsilon:g}" if private else ""]
+        version = group[0].get("version", "") if private else ""
+        line = [f"{peer} {version}".strip(), f"{epsilon:g}" if private else ""]
         if (epsilon, peer) not in figures:
             lines.append([*line, _why_not(group[0]), *[""] * (len(SCORES) + 3)])
             continue
-        for score, (_, digits, more) in SCORES.items():
-            rivals = [
-                f[score] for (e, p), f in figures.items() if e == epsilon and p != NOT_PRIVATE
-            ]
-            mine = figures[epsilon, peer][score]
-            best = private and mine == (max if more else min)(rivals)
-            shown = f"{mine:.{digits}f}"
-            line.append(f"**{shown}**" if best else shown)
+        rivals = [f for (e, p), f in figures.items() if e == epsilon and p != NOT_PRIVATE]
+        for place, (_, digits, more) in enumerate(SCORES.values()):
+            mine = figures[epsilon, peer][place]
+            best = (max if more else min)((rival[place] for rival in rivals), default=mine)
+            shown = "" if mine != mine else f"{mine:.{digits}f}"  # a referee that failed
+            line.append(f"**{shown}**" if private and shown == f"{best:.{digits}f}" else shown)
         done = [run for run in group if run["state"] == "done"]
         for key, unit in (("seconds", "s"), ("processor_seconds", "s"), ("peak_megabytes", "MB")):
             line.append(f"{sum(run[key] for run in done) / len(done):.0f} {unit}")

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from peers.adapters.exchange import read_rows
-from peers.environment import CACHE, InstallError, interpreter, needs
+from peers.environment import CACHE, InstallError, interpreter, packages
 from peers.process import watched
 from peers.roster import REFEREES, Peer
 from sfumato.evaluation import train_on_synthetic
@@ -68,11 +68,11 @@ class Contest:
         _as_text(self.table.train, self.table.schema).to_csv(folder / "train.csv", index=False)
         begun = {"peer": peer.name, "epsilon": epsilon, "delta": DELTA, "seed": seed}
         begun |= {"options": peer.options, "command": f"{peer.script.name} {folder.name}"}
+        begun |= {"needs": packages(peer.script)}
         try:
             python = interpreter(peer.script)
         except InstallError as error:
-            needed = needs(peer.script)["dependencies"]
-            return begun | {"state": "not installed", "error": str(error), "needs": needed}
+            return begun | {"state": "not installed", "error": str(error)}
         outcome = begun | watched([python, peer.script, folder], folder / "log", minutes)
         if outcome["state"] == "done":
             outcome |= json.loads((folder / "told.json").read_text())

@@ -30,6 +30,12 @@ def needs(script: Path) -> dict:
     return tomllib.loads("\n".join(lines))
 
 
+def packages(script: Path) -> list[str]:
+    """Name what a script needs, the packages without dependencies first."""
+    wanted = needs(script)
+    return wanted.get("tool", {}).get("peers", {}).get("alone", []) + wanted["dependencies"]
+
+
 def interpreter(script: Path) -> Path:
     """Give the Python that has what a script needs; the first time, install it."""
     wanted = needs(script)

@@ -8,6 +8,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from exchange import Job
@@ -33,4 +36,9 @@ synthetic = model.sample(seed=job.seed)
 text = [pc.cast(synthetic[name], pa.string()) for name in job.categories]
 for name, column in zip(job.categories, text, strict=True):
     synthetic = synthetic.set_column(synthetic.column_names.index(name), name, column)
-job.finish(synthetic.to_pandas(), "sfumato", {"method": "pairs", "target": job.target})
+commit = subprocess.run(
+    ["git", "-C", Path(__file__).parent, "rev-parse", "--short", "HEAD"],
+    capture_output=True, text=True, check=False,
+).stdout.strip()  # fmt: skip
+settings = {"method": "pairs", "target": job.target, "commit": commit}
+job.finish(synthetic.to_pandas(), "sfumato", settings)
