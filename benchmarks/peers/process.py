@@ -47,13 +47,15 @@ def watched(command: list[str | Path], log: Path, minutes: float) -> dict[str, A
         timer.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
     outcome: dict[str, Any] = {
-        "state": "done" if process.returncode == 0 else "failed",
+        "state": "failed" if process.returncode else "done",
         "seconds": round(time.perf_counter() - begun, 1),
         "processor_seconds": round(used.ru_utime + used.ru_stime, 1),
         "peak_megabytes": round(used.ru_maxrss / 1024),
     }
+    if process.returncode == 0:
+        return outcome
     if late.is_set() or used.ru_utime + used.ru_stime >= limit:
         outcome |= {"state": "not finished", "minutes": minutes}
-    elif process.returncode:
+    else:
         outcome["error"] = last_line(log.read_text())
     return outcome

@@ -30,9 +30,10 @@ settings = {
     "epsilon": 0.9 * job.epsilon,
     "delta": job.delta,
     "proc_epsilon": 0.1 * job.epsilon,
-    "max_model_size": job.options["megabytes"],
     "n_jobs": 1,
 }
+if job.options["model"] == "AIM":
+    settings["max_model_size"] = job.options["megabytes"]
 pipeline = PIPELINES[job.options["model"]](**settings)
 pipeline.fit(train, domain, random_state=job.seed)
 synthetic = pipeline.generate(n_records=len(train), random_state=job.seed)
