@@ -26,10 +26,7 @@ KEY = ("peer", "epsilon", "seed")
 
 
 def compete(name: str, asked: argparse.Namespace) -> None:
-    contest, result = Contest(name), f"peers_{name}"
-    path = RESULTS / f"{result}.json"
-    recorded = json.loads(path.read_text())["runs"] if path.exists() else []
-    runs = {tuple(run[key] for key in KEY): run for run in recorded}
+    contest, runs = Contest(name), _recorded(name)
     asked_for = [
         (peer, epsilon, seed)
         for peer, epsilon, seed in product(asked.peers, asked.epsilon, range(asked.seeds))
@@ -39,9 +36,15 @@ def compete(name: str, asked: argparse.Namespace) -> None:
         run = {} if asked.again else runs.get(key, {})
         if run and (run["state"] != "done" or not unjudged(run["scores"])):
             continue
-        runs[key] = _finished(contest, key, run, asked.minutes)
-        print(name, *key, runs[key], flush=True)
-        _write(contest, result, list(runs.values()))
+        run = _finished(contest, key, run, asked.minutes)
+        print(name, *key, run, flush=True)
+        _write(contest, _recorded(name) | {key: run})  # others may have written meanwhile
+
+
+def _recorded(name: str) -> dict[tuple[str, float, int], dict]:
+    path = RESULTS / f"peers_{name}.json"
+    runs = json.loads(path.read_text())["runs"] if path.exists() else []
+    return {tuple(run[key] for key in KEY): run for run in runs}
 
 
 def _finished(contest: Contest, key: tuple[str, float, int], run: dict, minutes: float) -> dict:
@@ -57,12 +60,10 @@ def _finished(contest: Contest, key: tuple[str, float, int], run: dict, minutes:
     return run | {"scores": scores}
 
 
-def _write(contest: Contest, result: str, runs: list[dict]) -> None:
-    table = contest.table
-    order = list(PEERS)
-    runs.sort(key=lambda run: (-run["epsilon"], order.index(run["peer"]), run["seed"]))
+def _write(contest: Contest, runs: dict[tuple[str, float, int], dict]) -> None:
+    table, order = contest.table, list(PEERS)
     write_result(
-        result,
+        f"peers_{contest.name}",
         {
             "table": {
                 "rows": table.train.num_rows,
@@ -73,7 +74,10 @@ def _write(contest: Contest, result: str, runs: list[dict]) -> None:
             "delta": DELTA,
             "learners": {"set": "six", "most_rows": LEARNERS_ROWS},
             "triples": TRIPLES,
-            "runs": runs,
+            "runs": [
+                runs[key]
+                for key in sorted(runs, key=lambda key: (-key[1], order.index(key[0]), key[2]))
+            ],
         },
     )
 
