@@ -28,7 +28,7 @@ def watched(command: list[str | Path], log: Path, minutes: float) -> dict[str, A
         process = subprocess.Popen(
             [str(part) for part in command],
             stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit)),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 60)),
         )  # fmt: skip
     late = threading.Event()
 
@@ -54,8 +54,9 @@ def watched(command: list[str | Path], log: Path, minutes: float) -> dict[str, A
     }
     if process.returncode == 0:
         return outcome
-    if late.is_set() or used.ru_utime + used.ru_stime >= limit:
+    if late.is_set() or process.returncode == -signal.SIGXCPU:
         outcome |= {"state": "not finished", "minutes": minutes}
     else:
-        outcome["error"] = last_line(log.read_text())
+        said = last_line(log.read_text())
+        outcome["error"] = f"exit code {process.returncode}: {said}"
     return outcome
