@@ -23,6 +23,7 @@ from peers.roster import NOT_PRIVATE, PEERS
 
 TABLES = ("adult", "census", "covtype", "credit")
 KEY = ("peer", "epsilon", "seed")
+Key = tuple[str, float, int]
 
 
 def compete(name: str, asked: argparse.Namespace) -> None:
@@ -34,34 +35,35 @@ def compete(name: str, asked: argparse.Namespace) -> None:
     ]
     for key in [key for key in runs if key[0] in asked.again] if asked.again else asked_for:
         run = {} if asked.again else runs.get(key, {})
-        if run and (run["state"] != "done" or not unjudged(run["scores"])):
+        if run and (run["state"] != "done" or not unjudged(run.get("scores", {}))):
             continue
-        run = _finished(contest, key, run, asked.minutes)
+        if not run:
+            run = contest.run(PEERS[key[0]], *key[1:], asked.minutes)
+            _write(contest, key, run)
+        if run["state"] == "done":
+            run = _judged(contest, key, run)
+            _write(contest, key, run)
         print(name, *key, run, flush=True)
-        _write(contest, _recorded(name) | {key: run})  # others may have written meanwhile
 
 
-def _recorded(name: str) -> dict[tuple[str, float, int], dict]:
+def _recorded(name: str) -> dict[Key, dict]:
     path = RESULTS / f"peers_{name}.json"
     runs = json.loads(path.read_text())["runs"] if path.exists() else []
     return {tuple(run[key] for key in KEY): run for run in runs}
 
 
-def _finished(contest: Contest, key: tuple[str, float, int], run: dict, minutes: float) -> dict:
-    """Run and judge what has not been."""
-    peer, epsilon, seed = PEERS[key[0]], key[1], key[2]
-    run = run or contest.run(peer, epsilon, seed, minutes)
-    if run["state"] != "done":
-        return run
+def _judged(contest: Contest, key: Key, run: dict) -> dict:
     try:
-        scores = contest.judge(peer, epsilon, seed, run.get("scores", {}))
+        scores = contest.judge(PEERS[key[0]], *key[1:], run.get("scores", {}))
     except ValueError as error:  # rows that are not of the schema
         return run | {"state": "failed", "error": str(error)}
     return run | {"scores": scores}
 
 
-def _write(contest: Contest, runs: dict[tuple[str, float, int], dict]) -> None:
+def _write(contest: Contest, key: Key, run: dict) -> None:
+    """Record a run among those that are, of which others may have been written meanwhile."""
     table, order = contest.table, list(PEERS)
+    runs = _recorded(contest.name) | {key: run}
     write_result(
         f"peers_{contest.name}",
         {

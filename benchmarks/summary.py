@@ -767,7 +767,7 @@ def _standings(runs: list[dict[str, Any]]) -> list[list[str]]:
     figures = {
         key: [sum(_score(run, score) for run in done) / len(done) for score in SCORES]
         for key, group in groups.items()
-        if (done := [run for run in group if run["state"] == "done"])
+        if (done := [run for run in group if "scores" in run])
     }
     lines = []
     for (epsilon, peer), group in groups.items():
@@ -782,8 +782,9 @@ def _standings(runs: list[dict[str, Any]]) -> list[list[str]]:
             mine = figures[epsilon, peer][place]
             best = (max if more else min)((rival[place] for rival in rivals), default=mine)
             shown = "" if mine != mine else f"{mine:.{digits}f}"  # a referee that failed
-            line.append(f"**{shown}**" if private and shown == f"{best:.{digits}f}" else shown)
-        done = [run for run in group if run["state"] == "done"]
+            won = private and len(rivals) > 1 and shown == f"{best:.{digits}f}"
+            line.append(f"**{shown}**" if won else shown)
+        done = [run for run in group if "scores" in run]
         for key, unit in (("seconds", "s"), ("processor_seconds", "s"), ("peak_megabytes", "MB")):
             line.append(f"{sum(run[key] for run in done) / len(done):.0f} {unit}")
         lines.append([*line, str(len(done))])
@@ -803,7 +804,7 @@ def _score(run: dict[str, Any], score: str) -> float:
 def _why_not(run: dict[str, Any]) -> str:
     if run["state"] == "not finished":
         return f"not finished in {run['minutes']:g} minutes"
-    return f"{run['state']}: {run['error']}".replace("|", "/")
+    return f"{run['state']}: {run.get('error', 'not judged')}".replace("|", "/")
 
 
 def main() -> None:
