@@ -65,7 +65,7 @@ def read_rows(path: Path, columns: dict[str, dict[str, Any]]) -> pd.DataFrame:
         if "values" in known:
             rows[name] = frame[name].astype(object).where(frame[name] != "", None)
             continue
-        numbers = pd.to_numeric(frame[name].replace("", "nan")).astype(float)
+        numbers = pd.to_numeric(frame[name].where(frame[name] != "")).astype(float)
         whole = known["integer"] and not numbers.isna().any()
         rows[name] = numbers.round().astype(np.int64) if whole else numbers
     return pd.DataFrame(rows)
