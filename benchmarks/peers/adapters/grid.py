@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 CELLS = 32
+KEPT = 100  # whole numbers that a column keeps each by itself
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def _cells(known: dict[str, Any]) -> int:
 
 
 def _few(known: dict[str, Any]) -> bool:
-    return known["integer"] and known["high"] - known["low"] <= CELLS
+    return known["integer"] and known["high"] - known["low"] <= KEPT
 
 
 def _encoded(known: dict[str, Any], column: pd.Series) -> np.ndarray:
