@@ -109,7 +109,9 @@ def asked(base: str, what: str) -> str:
 
 def codes(data: object) -> Counter[tuple[int, ...]]:
     rows = encoded_rows(data, TableCodec(SCHEMA))
-    return Counter(tuple(row) for batch in rows for row in batch.codes.tolist())
+    found = Counter(tuple(row) for batch in rows for row in batch.codes.tolist())
+    rows.close()
+    return found
 
 
 def test_a_table_and_a_query_are_the_same_rows_as_a_frame(base: str) -> None:
@@ -235,6 +237,48 @@ def test_values_of_sqlite_are_read_each_for_itself(tmp_path: Path) -> None:
              "sick": ["yes", "0", "1"]}  # fmt: skip
     assert found == codes(pa.table(table))
     assert np.sum(list(found.values())) == 3
+
+
+def test_synthetic_rows_become_a_new_table(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sfumato.sampling.PART_ROWS", 300)
+    (tmp_path / "people.toml").write_text(SCHEMA.to_toml())
+    source, place = asked(base, "table=people"), asked(base, "table=synthetic")
+    arguments = ["synth", source, "-s", "people.toml", "-e", "3", "-n", "800", "--workers", "1",
+                 "--releases", "kept", "--set", "components=3", "--set", "restarts=1"]  # fmt: skip
+    code, out, err = run(capsys, *arguments, "-o", place, "--model", "m.sfumato", "--force")
+    assert code == 0, err
+    assert out.strip() == source_name(place)
+    drawn = pa.concat_tables(sf.sampling.Draw(sf.load("m.sfumato"), 800).tables(1))
+    assert codes(place) == codes(drawn)
+    spent = run(capsys, "ledger", "show")
+    code, _, err = run(capsys, *arguments, "-o", place)
+    assert code == 2
+    assert "such a table already; --force replaces it" in err
+    code, _, err = run(capsys, *arguments, "-o", source, "--force")
+    assert code == 2
+    assert "is the input" in err
+    assert run(capsys, "ledger", "show") == spent
+    code, _, err = run(capsys, "sample", "m.sfumato", "-n", "5", "-o", place, "--force")
+    assert code == 0, err
+    assert codes(place).total() == 5
+    assert codes(source) == codes(ROWS)
+
+
+def test_a_table_that_is_written_in_part_is_not_there(tmp_path: Path) -> None:
+    from sfumato.data.new_table import new_table
+
+    def parts() -> Iterator[pa.Table]:
+        yield ROWS
+        raise SfumatoError("a worker died")
+
+    for base in (sqlite_file(tmp_path), duckdb_file(tmp_path)):
+        with pytest.raises(SfumatoError, match="a worker died"):
+            new_table(f"{base}?table=synthetic").write(parts())
+        with pytest.raises(SfumatoError, match="cannot open"):
+            codes(f"{base}?table=synthetic")
 
 
 def test_a_schema_is_drafted_from_a_database(base: str, capsys: pytest.CaptureFixture[str]) -> None:
