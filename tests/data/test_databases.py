@@ -199,6 +199,19 @@ def test_addresses_are_told_without_passwords() -> None:
     assert dataset_name("duckdb://x/clinic.duckdb?query=SELECT 1") == "clinic"
 
 
+@pytest.mark.parametrize("password", ["s3/cret", "s3?cret", "s3#cret", "s3@cret", "@", "a:b/@c"])
+def test_a_password_with_marks_of_its_own_is_refused_without_being_told(password: str) -> None:
+    with pytest.raises(SfumatoError, match="write %40 for @") as refused:
+        source_name(f"postgresql://ann:{password}@host/base?table=visits")
+    assert password not in str(refused.value).replace("%40 for @", "")
+
+
+def test_queries_are_told_without_passwords() -> None:
+    query = "SELECT * FROM postgres_scan('host=h password=s3cret', 'visits')"
+    assert "s3cret" not in source_name(f"duckdb://x.duckdb?query={query}")
+    assert "visits" in source_name(f"duckdb://x.duckdb?query={query}")
+
+
 @pytest.mark.parametrize(("address", "message"), [
     ("sqlite://nowhere.db?table=people", "there is no file nowhere.db"),
     ("sqlite://nowhere.db", "name one table"),
