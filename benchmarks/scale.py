@@ -178,7 +178,7 @@ def main(folder: Path, asked: list[str]) -> None:
             files = place.glob("*") if place.is_dir() else [place]
             size = sum(file.stat().st_size for file in files)
             run(rows, size, kind="arrow", path=str(place))
-            for workers in (1, 2):
+            for workers in (1, 2) if rows < 10**8 else (2,):
                 run(rows, size, kind="rows", path=str(place), workers=workers, spool=True)
             if rows == 10**6:
                 run(rows, size, kind="rows", path=str(place), workers=1, spool=False)

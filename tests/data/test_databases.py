@@ -20,6 +20,7 @@ import pytest
 
 import sfumato as sf
 from command_line import run
+from sfumato.data import databases
 from sfumato.data.rows import encoded_rows
 from sfumato.data.sources import dataset_name, source_name
 from sfumato.data.table_codec import TableCodec
@@ -150,6 +151,16 @@ def test_all_passes_see_one_snapshot_and_nothing_can_be_written(server: str) -> 
 def test_a_lost_connection_is_one_line_and_a_wrong_password_is_not_told(server: str) -> None:
     address = postgres_base(server)
     rows = encoded_rows(asked(address, "table=people"), TableCodec(SCHEMA))
+    ended_by_the_server(address)
+    with pytest.raises(SfumatoError, match="the connection was lost"):
+        rows.review()
+    wrong = address.replace("s3cret%2Fword", "gu3ssed")
+    with pytest.raises(SfumatoError, match="password authentication failed") as refused:
+        encoded_rows(asked(wrong, "table=people"), TableCodec(SCHEMA))
+    assert "gu3ssed" not in str(refused.value)
+
+
+def ended_by_the_server(address: str) -> None:
     from adbc_driver_postgresql import dbapi
 
     with dbapi.connect(address) as base, base.cursor() as cursor:
@@ -158,12 +169,41 @@ def test_a_lost_connection_is_one_line_and_a_wrong_password_is_not_told(server: 
             "WHERE pid <> pg_backend_pid() AND usename = 'ann'"
         )
         cursor.fetchall()
-    with pytest.raises(SfumatoError, match="the connection was lost"):
-        rows.review()
-    wrong = address.replace("s3cret%2Fword", "gu3ssed")
-    with pytest.raises(SfumatoError, match="password authentication failed") as refused:
-        encoded_rows(asked(wrong, "table=people"), TableCodec(SCHEMA))
-    assert "gu3ssed" not in str(refused.value)
+
+
+def test_what_goes_wrong_with_a_server_is_one_line_and_costs_nothing(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SFUMATO_LEDGER", str(tmp_path / "ledger.sqlite"))
+    address = postgres_base(server)
+    wide = SCHEMA.columns | {"weight": sf.Numeric(low=0, high=200)}
+    (tmp_path / "people.toml").write_text(SCHEMA.to_toml())
+    (tmp_path / "wide.toml").write_text(sf.Schema(columns=wide).to_toml())
+
+    def refused(address: str, schema: str = "people.toml") -> str:
+        source = asked(address, "table=people")
+        code, out, err = run(capsys, "synth", source, "-s", schema, "-e", "1", "-o", "a.csv", "-q")
+        assert (code, out) == (2, "")
+        lines = [line for line in err.splitlines() if "others on this machine" not in line]
+        assert len(lines) == 1
+        assert "s3cret" not in err
+        assert "gu3ssed" not in err
+        return lines[0]
+
+    assert "password authentication failed" in refused(address.replace("s3cret", "gu3ssed"))
+    assert "the data have no column 'weight'" in refused(address, "wide.toml")
+    selected = databases.PostgresRows._selected
+
+    def lost(self: Any, query: str, names: Any) -> Any:
+        ended_by_the_server(address)
+        return selected(self, query, names)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(databases.PostgresRows, "_selected", lost)
+        assert "the connection was lost" in refused(address)
+    assert not list(tmp_path.glob("*/.rows"))
+    assert "people" not in run(capsys, "ledger", "show")[1]
 
 
 def test_passwords_are_in_no_file_and_no_message(
