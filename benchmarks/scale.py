@@ -169,7 +169,11 @@ def main(folder: Path, asked: list[str]) -> None:
 
     def run(rows: int, size: int | None = None, **case: Any) -> None:
         about = {"rows": rows} | ({} if size is None else {"bytes": size})
-        found = about | measured(**case)
+        # What other work on the machine adds is never less than nothing.
+        times = 3 if rows <= 10**6 and size is not None else 1
+        found = about | min(
+            (measured(**case) for _ in range(times)), key=lambda each: each["processor_seconds"]
+        )
         cases[_name(found)] = found
         write_result("scale", {"columns": len(SCHEMA.columns), "cases": list(cases.values())})
 

@@ -37,6 +37,8 @@ class RowMark:
 
     def add(self, batch: Batch) -> None:
         """Take in more rows."""
+        if not len(batch):
+            return
         factors, first = self._factors(_width(batch)), self._factors(1)[0]
         hashed = _of_bytes if batch.numbers.dtype == np.uint8 else _of_columns
         for start in range(0, len(batch), _BLOCK):
