@@ -87,7 +87,8 @@ def scale() -> str:
         "## Many rows (`benchmarks/scale.py`)\n\n"
         f"Simulated tables of {found['columns']} columns. What a run of `pairs` asks of its rows (review and fingerprint, "
         "one-way tables, pairs) beside pyarrow merely reading the file. Processor time of all processes together, "
-        "without starting Python but with starting the workers: the machine was shared, so wall time says nothing. In "
+        "without starting Python but with starting the workers: the machine was shared, so wall time says nothing; up to "
+        "10^6 rows, the least of several runs. In "
         "brackets, how many times what pyarrow takes. Memory is that of the largest process.\n\n"
     )
     text += table(
