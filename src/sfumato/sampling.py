@@ -19,6 +19,7 @@ import pyarrow.parquet
 from threadpoolctl import threadpool_limits
 
 from sfumato.data.image_set import ImageSet
+from sfumato.data.new_table import NewTable
 from sfumato.data.workers import in_order
 from sfumato.data.writing import CsvWriting, is_csv, rounded, write_synthetic
 from sfumato.methods.base import Given, Model
@@ -74,9 +75,15 @@ class Draw:
         """Draw everything, and give the pieces of a csv file."""
         return in_order(partial(_csv_part, self, zipped), range(self.parts), workers)
 
-    def write(self, path: Path, workers: int | None = None) -> None:
-        """Draw everything into a file, or into a folder of parquet files, one for each part."""
-        if self.model.schema.images:
+    def tables(self, workers: int | None = None) -> Iterator[pa.Table]:
+        """Draw everything, and give its parts as tables."""
+        return in_order(partial(_rounded_part, self), range(self.parts), workers)
+
+    def write(self, path: Path | NewTable, workers: int | None = None) -> None:
+        """Draw everything into a file, a folder of parquet, one file a part, or a database."""
+        if isinstance(path, NewTable):
+            path.write(self.tables(workers))
+        elif self.model.schema.images:
             write_synthetic(path, self.part(0), self.model.schema)
         elif is_csv(path):
             with reserved(path) as file:
@@ -84,7 +91,7 @@ class Draw:
                     file.write(piece)
         elif path.suffix:
             with reserved(path) as file:
-                tables = in_order(partial(_rounded_part, self), range(self.parts), workers)
+                tables = self.tables(workers)
                 first = next(tables)
                 with pa.parquet.ParquetWriter(file, first.schema) as writer:
                     writer.write_table(first)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
+from sfumato.data.address import is_address
+from sfumato.data.new_table import NewTable, new_table
 from sfumato.data.writing import check_output, write_synthetic
 from sfumato.errors import SfumatoError
 from sfumato.methods.base import Method, Model
@@ -27,7 +29,8 @@ Settings = TypeVar("Settings", bound=Method)
 class Synthesis:
     """A synthetic data set and the model that it was drawn from.
 
-    Data that were written in several parts are not held here: there may be too many.
+    Data that were written in several parts, or to a database, are not held here: there may be too
+    many.
     """
 
     data: Any
@@ -71,7 +74,7 @@ def synthesize(
     budget: Budget | float,
     *,
     method: Method | None = None,
-    output: Path | None = None,
+    output: Path | str | NewTable | None = None,
     rows: int | None = None,
     seed: int = 0,
     ledger: Ledger | None = None,
@@ -87,7 +90,8 @@ def synthesize(
 
     The row count is by default the noisy count of the private rows. With an `output`, what was paid
     for is kept beside it unless another `folder` is named; everything that could be wrong with the
-    output is noticed before anything is paid.
+    output is noticed before anything is paid. It may be the address of a new table in a database,
+    beside which nothing is kept.
 
     >>> import pyarrow as pa
     >>> from sfumato.schema import Numeric
@@ -103,8 +107,11 @@ def synthesize(
         raise SfumatoError(f"{method.name} is a classifier: it draws no rows")
     if rows is not None and rows < 0:
         raise SfumatoError(f"rows must not be negative, got {rows}")
+    if isinstance(output, str):
+        output = new_table(output) if is_address(output) else Path(output)
     if output:
-        check_output(output, schema)
+        check_output(output, schema, data)
+    if isinstance(output, Path):
         refuse_overwriting({"output": output}, inputs=[data], force=True)
         folder = folder or releases_beside(output)
     model = method.fit(
@@ -113,7 +120,7 @@ def synthesize(
     )  # fmt: skip
     progress("sampling", None)
     draw = Draw(model, rows, seed=seed)
-    if output and draw.parts > 1:
+    if isinstance(output, NewTable) or (output and draw.parts > 1):
         draw.write(output, workers)
         return Synthesis(None, model)
     drawn = draw.whole(workers)

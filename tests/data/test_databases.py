@@ -20,6 +20,7 @@ import pytest
 
 import sfumato as sf
 from command_line import run
+from sfumato.data import databases
 from sfumato.data.rows import encoded_rows
 from sfumato.data.sources import dataset_name, source_name
 from sfumato.data.table_codec import TableCodec
@@ -109,7 +110,9 @@ def asked(base: str, what: str) -> str:
 
 def codes(data: object) -> Counter[tuple[int, ...]]:
     rows = encoded_rows(data, TableCodec(SCHEMA))
-    return Counter(tuple(row) for batch in rows for row in batch.codes.tolist())
+    found = Counter(tuple(row) for batch in rows for row in batch.codes.tolist())
+    rows.close()
+    return found
 
 
 def test_a_table_and_a_query_are_the_same_rows_as_a_frame(base: str) -> None:
@@ -148,6 +151,16 @@ def test_all_passes_see_one_snapshot_and_nothing_can_be_written(server: str) -> 
 def test_a_lost_connection_is_one_line_and_a_wrong_password_is_not_told(server: str) -> None:
     address = postgres_base(server)
     rows = encoded_rows(asked(address, "table=people"), TableCodec(SCHEMA))
+    ended_by_the_server(address)
+    with pytest.raises(SfumatoError, match="the connection was lost"):
+        rows.review()
+    wrong = address.replace("s3cret%2Fword", "gu3ssed")
+    with pytest.raises(SfumatoError, match="password authentication failed") as refused:
+        encoded_rows(asked(wrong, "table=people"), TableCodec(SCHEMA))
+    assert "gu3ssed" not in str(refused.value)
+
+
+def ended_by_the_server(address: str) -> None:
     from adbc_driver_postgresql import dbapi
 
     with dbapi.connect(address) as base, base.cursor() as cursor:
@@ -156,12 +169,41 @@ def test_a_lost_connection_is_one_line_and_a_wrong_password_is_not_told(server: 
             "WHERE pid <> pg_backend_pid() AND usename = 'ann'"
         )
         cursor.fetchall()
-    with pytest.raises(SfumatoError, match="the connection was lost"):
-        rows.review()
-    wrong = address.replace("s3cret%2Fword", "gu3ssed")
-    with pytest.raises(SfumatoError, match="password authentication failed") as refused:
-        encoded_rows(asked(wrong, "table=people"), TableCodec(SCHEMA))
-    assert "gu3ssed" not in str(refused.value)
+
+
+def test_what_goes_wrong_with_a_server_is_one_line_and_costs_nothing(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SFUMATO_LEDGER", str(tmp_path / "ledger.sqlite"))
+    address = postgres_base(server)
+    wide = SCHEMA.columns | {"weight": sf.Numeric(low=0, high=200)}
+    (tmp_path / "people.toml").write_text(SCHEMA.to_toml())
+    (tmp_path / "wide.toml").write_text(sf.Schema(columns=wide).to_toml())
+
+    def refused(address: str, schema: str = "people.toml") -> str:
+        source = asked(address, "table=people")
+        code, out, err = run(capsys, "synth", source, "-s", schema, "-e", "1", "-o", "a.csv", "-q")
+        assert (code, out) == (2, "")
+        lines = [line for line in err.splitlines() if "others on this machine" not in line]
+        assert len(lines) == 1
+        assert "s3cret" not in err
+        assert "gu3ssed" not in err
+        return lines[0]
+
+    assert "password authentication failed" in refused(address.replace("s3cret", "gu3ssed"))
+    assert "the data have no column 'weight'" in refused(address, "wide.toml")
+    selected = databases.PostgresRows._selected
+
+    def lost(self: Any, query: str, names: Any) -> Any:
+        ended_by_the_server(address)
+        return selected(self, query, names)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(databases.PostgresRows, "_selected", lost)
+        assert "the connection was lost" in refused(address)
+    assert not list(tmp_path.glob("*/.rows"))
+    assert "people" not in run(capsys, "ledger", "show")[1]
 
 
 def test_passwords_are_in_no_file_and_no_message(
@@ -195,6 +237,19 @@ def test_addresses_are_told_without_passwords() -> None:
     elsewhere = source_name("postgresql://ann:s3cret@/base?host=/run/pg&table=visits")
     assert elsewhere == "postgresql://ann@/base?host=/run/pg&table=visits"
     assert dataset_name("duckdb://x/clinic.duckdb?query=SELECT 1") == "clinic"
+
+
+@pytest.mark.parametrize("password", ["s3/cret", "s3?cret", "s3#cret", "s3@cret", "@", "a:b/@c"])
+def test_a_password_with_marks_of_its_own_is_refused_without_being_told(password: str) -> None:
+    with pytest.raises(SfumatoError, match="write %40 for @") as refused:
+        source_name(f"postgresql://ann:{password}@host/base?table=visits")
+    assert password not in str(refused.value).replace("%40 for @", "")
+
+
+def test_queries_are_told_without_passwords() -> None:
+    query = "SELECT * FROM postgres_scan('host=h password=s3cret', 'visits')"
+    assert "s3cret" not in source_name(f"duckdb://x.duckdb?query={query}")
+    assert "visits" in source_name(f"duckdb://x.duckdb?query={query}")
 
 
 @pytest.mark.parametrize(("address", "message"), [
@@ -235,6 +290,48 @@ def test_values_of_sqlite_are_read_each_for_itself(tmp_path: Path) -> None:
              "sick": ["yes", "0", "1"]}  # fmt: skip
     assert found == codes(pa.table(table))
     assert np.sum(list(found.values())) == 3
+
+
+def test_synthetic_rows_become_a_new_table(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sfumato.sampling.PART_ROWS", 300)
+    (tmp_path / "people.toml").write_text(SCHEMA.to_toml())
+    source, place = asked(base, "table=people"), asked(base, "table=synthetic")
+    arguments = ["synth", source, "-s", "people.toml", "-e", "3", "-n", "800", "--workers", "1",
+                 "--releases", "kept", "--set", "components=3", "--set", "restarts=1"]  # fmt: skip
+    code, out, err = run(capsys, *arguments, "-o", place, "--model", "m.sfumato", "--force")
+    assert code == 0, err
+    assert out.strip() == source_name(place)
+    drawn = pa.concat_tables(sf.sampling.Draw(sf.load("m.sfumato"), 800).tables(1))
+    assert codes(place) == codes(drawn)
+    spent = run(capsys, "ledger", "show")
+    code, _, err = run(capsys, *arguments, "-o", place)
+    assert code == 2
+    assert "such a table already; --force replaces it" in err
+    code, _, err = run(capsys, *arguments, "-o", source, "--force")
+    assert code == 2
+    assert "is the input" in err
+    assert run(capsys, "ledger", "show") == spent
+    code, _, err = run(capsys, "sample", "m.sfumato", "-n", "5", "-o", place, "--force")
+    assert code == 0, err
+    assert codes(place).total() == 5
+    assert codes(source) == codes(ROWS)
+
+
+def test_a_table_that_is_written_in_part_is_not_there(tmp_path: Path) -> None:
+    from sfumato.data.new_table import new_table
+
+    def parts() -> Iterator[pa.Table]:
+        yield ROWS
+        raise SfumatoError("a worker died")
+
+    for base in (sqlite_file(tmp_path), duckdb_file(tmp_path)):
+        with pytest.raises(SfumatoError, match="a worker died"):
+            new_table(f"{base}?table=synthetic").write(parts())
+        with pytest.raises(SfumatoError, match="cannot open"):
+            codes(f"{base}?table=synthetic")
 
 
 def test_a_schema_is_drafted_from_a_database(base: str, capsys: pytest.CaptureFixture[str]) -> None:

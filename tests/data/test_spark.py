@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,9 @@ from sfumato.data.rows import encoded_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.schema import Identifier, Schema
-from support import SCHEMA, count_statistic, people, seeded_fit
+from support import SCHEMA, count_statistic, people
 
-pytest.importorskip("pyspark")
+pyspark = pytest.importorskip("pyspark")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("there is no Java here, which Spark needs", allow_module_level=True)
 
@@ -42,19 +43,22 @@ def spark() -> Iterator[Any]:
 
     here = os.pathsep.join(path for path in sys.path if path)
     session = (
-        SparkSession.builder.master("local[2, 3]")  # a task may fail twice
+        SparkSession.builder.master("local-cluster[2, 1, 512]")  # two executors of one core each
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.pyspark.python", sys.executable)
         .config("spark.executorEnv.PYTHONPATH", here)
         .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.task.maxFailures", "3")
         .config("spark.driver.memory", "512m")
+        .config("spark.executor.memory", "512m")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+    shutil.rmtree(Path(pyspark.__file__).parent / "work", ignore_errors=True)  # executors' logs
 
 
 def framed(spark: Any, table: pa.Table, folder: Path, partitions: int) -> Any:
@@ -75,13 +79,37 @@ def test_every_division_into_partitions_gives_the_same_bits(spark: Any, tmp_path
         assert seen(framed(spark, people(600), tmp_path, partitions)) == expected
 
 
-def test_releases_have_the_same_bits(spark: Any, tmp_path: Path) -> None:
-    method = sf.Pairs(target="sick", components=3, restarts=1)
+@dataclass(frozen=True)
+class Together:
+    """Several statistics as one, for one job."""
 
-    def released(data: Any) -> list[bytes]:
-        return [r.noisy.tobytes() for r in seeded_fit(method, data, SCHEMA, BUDGET).releases]
+    statistics: Sequence[Any]
 
-    assert released(framed(spark, people(600), tmp_path, 7)) == released(people(600))
+    @property
+    def dim(self) -> int:
+        return sum(each.dim for each in self.statistics)
+
+    def sum(self, batch: Batch) -> np.ndarray:
+        return np.concatenate([each.sum(batch) for each in self.statistics])
+
+
+def test_all_methods_get_the_same_sums_whatever_the_partitions(spark: Any, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from questions import questions
+
+    methods = [
+        sf.Pairs(target="sick", components=3, restarts=1),
+        sf.Merf(target="sick", steps=2),
+        sf.Hp(target="sick", steps=2),
+    ]
+    frames = [framed(spark, people(600), tmp_path, partitions) for partitions in (1, 2, 7)]
+    for method in methods:
+        codec = method.codec(SCHEMA)
+        asked = questions(method, encoded_rows(people(600), codec), SCHEMA, BUDGET)
+        statistic = Together([question.keywords["statistic"] for question in asked])
+        expected = encoded_rows(people(600), codec).sum(statistic)
+        for frame in frames:
+            assert np.array_equal(encoded_rows(frame, codec).sum(statistic), expected)
 
 
 def test_units_keep_so_many_rows_whatever_the_partitions(spark: Any, tmp_path: Path) -> None:
@@ -113,6 +141,30 @@ class FailsOnce:
             self.mark.touch()
             raise RuntimeError("private value 4711")
         return np.array([len(batch)])
+
+
+@dataclass(frozen=True)
+class KillsOnce:
+    """Counts rows; the first time that it is asked, its executor is killed."""
+
+    mark: Path
+    dim: int = 1
+
+    def sum(self, batch: Batch) -> np.ndarray:
+        if not self.mark.exists():
+            self.mark.touch()
+            daemon = os.getppid()  # which Spark's executor has started
+            executor = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
+            assert b"ExecutorBackend" in Path(f"/proc/{executor}/cmdline").read_bytes()
+            os.kill(executor, signal.SIGKILL)
+        return np.array([len(batch)])
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_an_executor_that_is_killed_changes_nothing(spark: Any, tmp_path: Path) -> None:
+    rows = encoded_rows(framed(spark, people(200), tmp_path, 4), TableCodec(SCHEMA))
+    assert rows.sum(KillsOnce(tmp_path / "killed")).tolist() == [200]
+    assert (tmp_path / "killed").exists()
 
 
 @dataclass(frozen=True)

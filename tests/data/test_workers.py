@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import os
 import stat
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from PIL import Image
 
 import sfumato as sf
-from sfumato.data import image_sources, spool, workers
+from sfumato.data import spool, workers
 from sfumato.data.row_mark import RowMark
 from sfumato.data.rows import EncodedTable, encoded_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.schema import Identifier, Schema
-from support import SCHEMA, people, seeded_fit
+from support import SCHEMA, people
 
 UNITS = Schema(columns={**SCHEMA.columns, "who": Identifier(unit=True)})
 BUDGET = sf.Budget(epsilon=8, delta=1e-5)
@@ -114,52 +114,6 @@ def test_encodings_in_which_lines_end_by_several_bytes_are_not_cut(tmp_path: Pat
     assert rows.review().rows == 1000
 
 
-FEW: dict[str, Any] = {"steps": 2}
-METHODS: list[tuple[Callable[[], Any], bool]] = [
-    (lambda: sf.Pairs(target="sick", components=4, restarts=1), False),
-    (lambda: sf.Moments(), True),
-    (lambda: sf.Merf(target="sick", **FEW), False),
-    (lambda: sf.Merf(**FEW), True),
-    (lambda: sf.Hp(target="sick", **FEW), False),
-    (lambda: sf.Hp(**FEW), True),
-    (lambda: sf.Mepf(network="untrained", **FEW), True),
-]
-
-
-def pictures(folder: Path) -> Path:
-    rng = np.random.default_rng(0)
-    for number in range(60):
-        place = folder / str(number % 3)
-        place.mkdir(parents=True, exist_ok=True)
-        pixels = rng.integers(0, 256, (8, 8), np.uint8)
-        Image.fromarray(pixels).save(place / f"{number}.png")
-    return folder
-
-
-@pytest.mark.parametrize("number", range(len(METHODS)))
-def test_every_method_releases_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    if number > 1:
-        pytest.importorskip("torch")
-    monkeypatch.setattr(image_sources, "_BATCH", 16)
-    make, images = METHODS[number]
-    method = make()
-    schema = SCHEMA
-    if images:
-        schema = Schema(images=sf.Images(height=8, width=8, classes=(0, 1, 2)))
-    data = pictures(tmp_path / "set") if images else written(tmp_path, "a.csv", people(1200))
-
-    def released(count: int, kept: Path | None) -> list[bytes]:
-        model = seeded_fit(method, data, schema, BUDGET, count, kept)
-        return [release.noisy.tobytes() for release in model.releases]
-
-    expected = released(1, None)
-    assert len(expected) > 0
-    assert released(2, None) == expected
-    assert released(2, tmp_path / "spool") == expected
-
-
 def test_a_spool_is_private_and_gone_after_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +137,42 @@ def test_a_spool_is_private_and_gone_after_the_run(
     with pytest.raises(SfumatoError, match="--misfit"):
         sf.Pairs().fit(path, tight, BUDGET, folder=folder, pay_again=True, workers=1)
     assert not left.exists()
+
+
+def test_a_run_that_is_told_to_end_leaves_no_rows(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", people(1500))
+    (tmp_path / "people.toml").write_text(SCHEMA.to_toml())
+    # Told while the rows lie in the spool, and before anything is paid.
+    script = """
+import os, signal, sys
+from sfumato.data import rows, workers
+workers.PART_BYTES = 1 << 12
+read = rows.EncodedRows._read
+def told(self, spool, mark=None):
+    found = read(self, spool, mark)
+    print(len(os.listdir(spool.path("."))), flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+    return found
+rows.EncodedRows._read = told
+from sfumato.cli import main
+sys.argv = ["sfumato", "synth", "a.csv", "-s", "people.toml", "-e", "1", "-o", "out.csv",
+            "--workers", "1"]
+main()
+"""
+    environment = {
+        **os.environ,
+        "SFUMATO_LEDGER": str(tmp_path / "ledger.sqlite"),
+        "PYTHONPATH": str(Path(sf.__file__).parents[1]),
+    }
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 2, ended.stderr
+    assert int(ended.stdout) > 5
+    assert "interrupted" in ended.stderr
+    assert path.exists()
+    assert not list(tmp_path.glob("*/.rows"))
 
 
 def test_an_error_in_a_worker_is_one_line(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Annotated
 
@@ -64,7 +67,7 @@ app.add_typer(ledger.app, name="ledger")
 def run() -> None:
     """Run a command; whatever goes wrong ends in one line and exit code 2."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _termination_interrupts():
             warnings.showwarning = _show
             app()
     except SfumatoError as error:
@@ -77,6 +80,16 @@ def run() -> None:
         _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
     except MemoryError:
         _fail("there is not enough memory for this")
+
+
+@contextmanager
+def _termination_interrupts() -> Iterator[None]:
+    """Let SIGTERM end a run as Ctrl-C does: encoded rows are removed from disk."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sfumato.data.address import Address, is_address
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Relation
 from sfumato.schema import CsvFormat, Schema
@@ -60,10 +61,22 @@ LedgerFile = Annotated[
     Path | None,
     typer.Option("--ledger", help="The ledger file; by default SFUMATO_LEDGER or the user's own."),
 ]
+
+
+def _destination(text: str) -> Path | str:
+    """Give the address of a table in a database as it is, and anything else as a path."""
+    return text if is_address(text) else Path(text)
+
+
 Output = Annotated[
-    Path,
+    Any,
     typer.Option(
-        "--output", "-o", help="csv, csv.gz, parquet, - for stdout; npz or a folder for images."
+        "--output",
+        "-o",
+        parser=_destination,
+        metavar="PATH",
+        help="csv, csv.gz, parquet, - for stdout; a new table of a database, as "
+        "duckdb://file?table=…; npz or a folder for images.",
     ),
 ]
 Report = Annotated[
@@ -147,10 +160,21 @@ def private_data(text: str, dataset: str | None, engine: Engine = Engine.OWN) ->
 
         return spark_frame(text)
     if text != "-":
+        warn_of_password(text)
         return text
     if dataset is None:
         raise SfumatoError("data from the standard input have no name: give one with --dataset")
     return sys.stdin.buffer.read()
+
+
+def warn_of_password(text: str) -> None:
+    """Say that others can see a password that stands on the command line."""
+    if is_address(text) and Address.of(text).secrets:
+        print(
+            "sfumato: others on this machine can see a password on the command line: use "
+            "PGPASSWORD or ~/.pgpass",
+            file=sys.stderr,
+        )
 
 
 def spark_name(text: str, engine: Engine) -> str | None:

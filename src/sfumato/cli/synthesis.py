@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from hashlib import file_digest
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,10 +46,14 @@ from sfumato.cli.options import (
     load_schema,
     private_data,
     spark_name,
+    warn_of_password,
 )
 from sfumato.errors import SfumatoError, not_negative, within
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.doubts import doubts
+
+if TYPE_CHECKING:
+    from sfumato.data.new_table import NewTable
 
 
 def synth(
@@ -89,7 +93,8 @@ def synth(
     from sfumato.storage import locked, refuse_overwriting
     from sfumato.synthesis import synthesize
 
-    file = None if output == STANDARD else output
+    place = _place(output, force)
+    file = place if isinstance(place, Path) else None
     refuse_overwriting(
         {"--output": file, "--model": model, "--report": report},
         [data, schema, releases, *ledger_files(ledger)], force,
@@ -101,21 +106,22 @@ def synth(
         made = synthesize(
             private_data(data, dataset, engine), public,
             budget_of(epsilon, delta, relation, rows_per_unit),
-            method=method_of(public, method, target, settings, seed), output=file, rows=rows,
+            method=method_of(public, method, target, settings, seed), output=place, rows=rows,
             seed=seed, ledger=open_ledger(ledger), dataset=dataset or spark_name(data, engine),
             folder=releases,
             pay_again=pay_again, use_saved=use_saved, gate=Gate.of(misfit, misfit_budget),
             workers=workers, progress=progress,
         )  # fmt: skip
-        if file is None:
+        if place is None:
             print_rows(made.data, public)
         if model:
             made.model.save(model)
-        write_certificate(made.model, report, output.name, data=file, model=model)
+        name = place.name if place else STANDARD.name
+        write_certificate(made.model, report, name, data=file, model=model)
     if not quiet:
         print_guarantee(made.model)
-    if file:
-        print(file)
+    if place:
+        print(_told(place))
 
 
 def fit(
@@ -195,13 +201,14 @@ def sample(
     from sfumato.sampling import Draw
     from sfumato.storage import refuse_overwriting
 
-    file = None if output == STANDARD else output
+    place = _place(output, force)
+    file = place if isinstance(place, Path) else None
     refuse_overwriting({"--output": file}, [model, *ledger_files(None)], force)
     loaded = load(model)
     if not isinstance(loaded, Model):
         raise SfumatoError(f"{model} is a {loaded.method.name} model: it draws no rows")
-    if file:
-        check_output(file, loaded.schema)
+    if place:
+        check_output(place, loaded.schema)
     elif loaded.schema.images:
         raise SfumatoError("images cannot be written to the standard output: name a file")
     not_negative(seed=seed, rows=rows or 0)
@@ -211,12 +218,26 @@ def sample(
     with progress_display(quiet) as progress:
         progress("sampling", None)
         draw = Draw(loaded, rows, wanted, seed)
-        if file is None:
+        if place is None:
             for piece in draw.csv(workers):
                 sys.stdout.buffer.write(piece)
             return
-        draw.write(file, workers)
-    print(file)
+        draw.write(place, workers)
+    print(_told(place))
+
+
+def _place(output: Path | str, force: bool) -> Path | NewTable | None:
+    """Give where to write: a path, a table of a database, or nothing for the standard output."""
+    from sfumato.data.new_table import new_table
+
+    if isinstance(output, Path):
+        return None if output == STANDARD else output
+    warn_of_password(output)
+    return new_table(output, force)
+
+
+def _told(place: Path | NewTable) -> str:
+    return str(place) if isinstance(place, Path) else place.told
 
 
 def print_rows(drawn: Any, schema: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ class Address:
         query = rest[begins.end() :] if begins else None
         place, _, asked = rest[: begins.start() if begins else None].partition("?")
         settings = [setting.partition("=")[::2] for setting in asked.split("&") if setting]
+        if kind.startswith("postgres"):
+            _refuse_raw_marks(place, [key for key, _ in settings])
         tables = [value for key, value in settings if key == "table"]
         others = [(key, value) for key, value in settings if key != "table"]
         if len(tables) + (query is not None) != 1:
@@ -70,7 +73,7 @@ class Address:
     @property
     def told(self) -> str:
         """The address without passwords or settings: what ledgers and messages may hold."""
-        which = f"query={self.query}" if self.table is None else f"table={self.table}"
+        which = f"table={self.table}" if self.query is None else f"query={_masked(self.query)}"
         if self.kind != "postgresql":
             return f"{self.kind}://{self.file.resolve()}?{which}"
         parts = urlsplit(self.server)
@@ -97,10 +100,30 @@ class Address:
 
     def without_secrets(self, message: object) -> str:
         """Give the first line of a driver's message, without passwords."""
-        line = (str(message).strip().splitlines() or [""])[0]
+        line = _masked((str(message).strip().splitlines() or [""])[0])
         for secret in self.secrets:
             line = line.replace(secret, "…")
         return line
+
+
+def _refuse_raw_marks(place: str, keys: Iterable[str]) -> None:
+    """Refuse marks that end a password where they stand: its rest would pass for a host's name."""
+    server, _, path = place.partition("/")
+    if server.count("@") > 1 or "#" in place or any("@" in each for each in (path, *keys)):
+        raise SfumatoError(
+            "postgresql://…: in a password, write %40 for @, %2F for /, %3F for ? and %23 for #, "
+            "or use PGPASSWORD"
+        )
+
+
+def _masked(text: str) -> str:
+    """Leave out the passwords of other servers, which a query may name.
+
+    >>> _masked("FROM postgres_scan('host=h password=s3cret', 'a') -- http://ann:s3cret@host")
+    "FROM postgres_scan('host=h password=…', 'a') -- http://ann:…@host"
+    """
+    text = re.sub(r"(?i)(password\s*=\s*)('[^']+'|[^\s'\"&;,)]+)", r"\1…", text)
+    return re.sub(r"(://[^\s:/@]*:)[^\s@]+@", r"\1…@", text)
 
 
 def quoted(name: str) -> str:

@@ -274,7 +274,8 @@ class NumericCode(ColumnCode):
         unreadable: Misfit,
     ) -> dict[Misfit, NDArray[np.bool_]]:
         """Tell what is unreadable, beyond the bounds, or missing where that is not allowed."""
-        missing = parsing.is_missing(array)
+        missing = np.isnan(numbers)
+        missing[missing] = parsing.is_missing(array.filter(pa.array(missing)))
         public = ", if that is public; a code for missing values, as -99, must be left empty"
         becomes = "missing" if self.nullable else _MIDDLE
         found = {

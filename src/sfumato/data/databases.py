@@ -60,6 +60,10 @@ class DatabaseRows(ABC):
                 "database refused to go on"
             ) from None
 
+    def close(self) -> None:
+        """End the transaction and the connection."""
+        self._connection.close()
+
     def parts(self) -> list[DatabaseRows]:
         """Give itself: one connection has the snapshot."""
         return [self]
@@ -99,13 +103,15 @@ class DuckDBRows(DatabaseRows):
     """A table in a DuckDB file."""
 
     def _failures(self) -> tuple[type[Exception], ...]:
-        return (_duckdb().Error, pa.ArrowException, OSError)
+        return (duckdb_driver().Error, pa.ArrowException, OSError)
 
     def _connect(self) -> Any:
         _existing_file(self._address)
         # It would fill most of the memory with what it has read.
         bounded = {"memory_limit": "1GB"}
-        connection = _duckdb().connect(str(self._address.file), read_only=True, config=bounded)
+        connection = duckdb_driver().connect(
+            str(self._address.file), read_only=True, config=bounded
+        )
         connection.begin()
         return connection
 
@@ -173,10 +179,10 @@ class PostgresRows(DatabaseRows):
     """A table in a PostgreSQL database."""
 
     def _failures(self) -> tuple[type[Exception], ...]:
-        return (_postgresql().Error, pa.ArrowException, OSError)
+        return (postgresql_driver().Error, pa.ArrowException, OSError)
 
     def _connect(self) -> Any:
-        connection = _postgresql().connect(self._address.server)
+        connection = postgresql_driver().connect(self._address.server)
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         return connection
@@ -205,7 +211,7 @@ class PostgresRows(DatabaseRows):
     def __del__(self) -> None:
         """Close the connection, which would warn otherwise."""
         if hasattr(self, "_connection"):
-            self._connection.close()
+            self.close()
 
 
 def digest_order(names: Sequence[str], collation: str = "") -> str:
@@ -236,7 +242,8 @@ def _existing_file(address: Address) -> None:
         raise SfumatoError(f"there is no file {address.file} ({address.kind})")
 
 
-def _duckdb() -> Any:
+def duckdb_driver() -> Any:
+    """Import the driver, or say how to install it."""
     try:
         import duckdb
     except ImportError:
@@ -244,7 +251,8 @@ def _duckdb() -> Any:
     return duckdb
 
 
-def _postgresql() -> Any:
+def postgresql_driver() -> Any:
+    """Import the driver, or say how to install it."""
     try:
         from adbc_driver_postgresql import dbapi
     except ImportError:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sfumato.errors import SfumatoError
 
-BATCH_ROWS = 1 << 15
+BATCH_ROWS = 1 << 16
 
 _TYPES: dict[str, pa.DataType] = {
     "text": pa.string(),

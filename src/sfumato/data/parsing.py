@@ -7,6 +7,7 @@ and falling back.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from string import ascii_letters
 
@@ -24,6 +25,7 @@ _ISO = (
     r"(?:[T ](?P<hour>\d{2})(?::?(?P<minute>\d{2})(?::?(?P<second>\d{2})(?:[.,]\d+)?)?)?"
     r" ?(?:(?P<utc>Z|z|UTC|GMT)|(?P<ahead>[+-]\d{2}):?(?P<past>\d{2})?)?)?$"
 )
+_LONGEST = 300  # digits
 _EPOCH = datetime(1970, 1, 1)
 EXACT_FLOATS = 2.0**53
 """Whole numbers below this are told apart by doubles."""
@@ -75,11 +77,18 @@ def is_missing(array: pa.Array) -> NDArray[np.bool_]:
 def has_spaces(array: pa.Array) -> NDArray[np.bool_]:
     """Tell which texts have spaces around them; they are read without."""
     array = plain(array)
-    if not pa.types.is_string(array.type):
+    if not pa.types.is_string(array.type) or not _may_hold_spaces(array):
         return np.zeros(len(array), bool)
     spaced = pc.not_equal(pc.utf8_trim_whitespace(array), array)
     told: NDArray[np.bool_] = pc.fill_null(spaced, False).to_numpy(zero_copy_only=False)
     return told
+
+
+def _may_hold_spaces(texts: pa.Array) -> bool:
+    """Tell whether any byte is a space of ASCII, or part of another character."""
+    content = texts.buffers()[2]
+    marks = np.frombuffer(content or b"", np.uint8)
+    return bool(((marks <= ord(" ")) | (marks > 0x7E)).any())
 
 
 def numbers(
@@ -97,12 +106,31 @@ def numbers(
     if pa.types.is_decimal(kind):
         array = array.cast(pa.string())  # digits are read alike, however many zeros follow
     elif pa.types.is_string(kind):
+        if decimal == "." and _only_digits(array):
+            with suppress(pa.ArrowInvalid):  # two points in a number, or a sign within it
+                return _doubles(array)
         array = _plain_numbers(pc.utf8_trim_whitespace(array), decimal, thousands)
     elif pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise SfumatoError(f"values of type {kind} cannot be read as numbers")
     return _doubles(array)
+
+
+def _only_digits(texts: pa.Array) -> bool:
+    """Tell whether all texts are made of digits, points and minus signs, and none is too long.
+
+    Of such texts Arrow reads what `_NUMBER` allows, and refuses all else: then each is looked at
+    for itself. So this is only quicker.
+    """
+    content = texts.buffers()[2]
+    if content is None or texts.offset:
+        return False
+    marks = np.frombuffer(content, np.uint8)
+    lengths = np.diff(np.frombuffer(texts.buffers()[1], np.int32)[: len(texts) + 1])
+    # In the order of their codes: minus, point, slash, digits.
+    plain = (marks - ord("-") <= ord("9") - ord("-")) & (marks != ord("/"))
+    return bool(plain.all()) and int(lengths.max(initial=0)) <= _LONGEST
 
 
 def _plain_numbers(texts: pa.Array, decimal: str, thousands: str | None) -> pa.Array:

@@ -55,13 +55,9 @@ class TablePart:
     def read(self, found: Review | None = None) -> Iterator[tuple[Batch, pa.Array | None]]:
         """Read rows, and count what the schema has no place for."""
         for rows in self.raw():
-            batch = self.codec.encode(rows)  # which names the column that cannot be read
             if found is not None:
                 found.rows += rows.num_rows
-                for name, column in zip(self.codec.names, self.codec.columns, strict=True):
-                    values = Distinct.of(rows.column(name))
-                    found.add(name, values, column.misfits(values.values))
-            yield batch, self.units(rows)
+            yield self.codec.encode(rows, found), self.units(rows)
 
     def raw(self) -> Iterator[pa.RecordBatch]:
         """Read what the codec asks for, and the unit."""

@@ -16,6 +16,7 @@ from sfumato.data.batch import Batch
 
 _LANES = 2
 _WORD = 8  # bytes
+_BLOCK = 1 << 12  # rows, as many as stay in a core's own memory
 
 
 class RowMark:
@@ -38,13 +39,17 @@ class RowMark:
         """Take in more rows."""
         if not len(batch):
             return
-        hashes = _words(batch) @ self._factors(_width(batch))
-        hashes += self._factors(1)[0]
-        # The finaliser of splitmix64: hashes that differ give sums that tell nothing of each other.
-        hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        hashes ^= hashes >> np.uint64(31)
-        self._total += hashes.sum(axis=0, dtype=np.uint64)
+        factors, first = self._factors(_width(batch)), self._factors(1)[0]
+        hashed = _of_bytes if batch.numbers.dtype == np.uint8 else _of_columns
+        for start in range(0, len(batch), _BLOCK):
+            hashes = hashed(batch.where(slice(start, start + _BLOCK)), factors)
+            hashes += first[:, None]
+            # The finaliser of splitmix64: hashes that differ give sums that tell nothing of each
+            # other.
+            hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            hashes ^= hashes >> np.uint64(31)
+            self._total += hashes.sum(axis=1, dtype=np.uint64)
         self.rows += len(batch)
 
     def merge(self, other: RowMark) -> None:
@@ -69,10 +74,27 @@ def _width(batch: Batch) -> int:
     return int(-(-size // _WORD))
 
 
-def _words(batch: Batch) -> NDArray[np.uint64]:
-    """Give the bytes of each row as whole words."""
-    words = np.zeros((len(batch), _width(batch)), np.uint64)
+def _of_bytes(batch: Batch, factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Give the hashes of rows, from their bytes as whole words: by lane and row."""
+    words = np.zeros((len(batch), len(factors)), np.uint64)
     parts = [np.ascontiguousarray(part) for part in (batch.codes, batch.numbers)]
     flat = np.concatenate([part.view(np.uint8) for part in parts if part.shape[1]], axis=1)
     words.view(np.uint8)[:, : flat.shape[1]] = flat
-    return words
+    return (words @ factors).T
+
+
+def _of_columns(batch: Batch, factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Give the same of rows that lie column by column, of which two make up a word."""
+    halves = [
+        np.ascontiguousarray(column).view(np.dtype("<u4"))
+        for part in (batch.codes, batch.numbers)
+        for column in part.T
+    ]
+    hashes = np.zeros((_LANES, len(batch)), np.uint64)
+    for place, factor in enumerate(factors):
+        word = halves[2 * place].astype(np.uint64)
+        if 2 * place + 1 < len(halves):
+            word |= halves[2 * place + 1].astype(np.uint64) << np.uint64(32)
+        for lane in range(_LANES):
+            hashes[lane] += word * factor[lane]
+    return hashes

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
+from sfumato.data.databases import DatabaseRows
+from sfumato.data.gathering import Gathering
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_sources import image_rows
 from sfumato.data.parts import EncodedPart, FlagPart, ImagePart, Part, SpooledPart, TablePart
@@ -74,6 +77,18 @@ class PrivateRows(ABC):
         found.kept = found.rows
         return found
 
+    def gathered(
+        self, needed: Callable[[Batch], Sequence[NDArray[Any]]]
+    ) -> tuple[NDArray[Any], ...]:
+        """Give what is needed of every row, as arrays in the order of the rows."""
+        found = self._gathering()
+        for batch in self:
+            found.add(needed(batch))
+        return found.whole()
+
+    def _gathering(self) -> Gathering:
+        return Gathering()
+
     def misfit_flags(self) -> PrivateRows:
         """Give rows that tell, in place of values, whether they fit the schema: 0 or 1."""
         raise SfumatoError("misfits can be counted with noise in tables only")
@@ -83,6 +98,10 @@ class PrivateRows(ABC):
 
     def clear(self) -> None:
         """Remove what was kept of the rows on disk, if anything was."""
+
+    def close(self) -> None:
+        """Keep nothing, and give up what they are read from: nothing more will be asked."""
+        self.clear()
 
 
 class GivenRows(PrivateRows):
@@ -151,24 +170,36 @@ class EncodedRows(PrivateRows):
 
     def review(self, mark: RowMark | None = None) -> Review:
         """Read everything once: count what does not fit, mark what was read, keep it if it pays."""
-        if self._spool is not None and (self.slow or len(self._source) > 1):
-            self._kept = self._kept or self._spooled(self._spool)
-            if mark is not None:
-                for added in divided(partial(marked, key=mark.key), self.parts(), self.workers):
-                    mark.merge(added)
-            return self._kept
-        if self._limit is not None:
-            return self._reviewed_in_order(self._limit, mark)
-        key = None if mark is None else mark.key
+        spool = self._spool if self.slow or len(self._source) > 1 else None
+        if self._kept is None and self._limit is None:
+            found = self._read(spool, mark)
+            self._kept = found if spool else None
+            return found
+        if self._kept is None and spool is None:
+            return self._reviewed_in_order(mark)
+        if self._kept is None:
+            self._kept = self._limited(self._read(spool), spool)
+        if mark is not None:
+            for added in divided(partial(marked, key=mark.key), self.parts(), self.workers):
+                mark.merge(added)
+        return self._kept
+
+    def _read(self, spool: Spool | None, mark: RowMark | None = None) -> Review:
+        """Read all parts, in any order, into the spool if there is one; mark all rows."""
+        if spool is not None:
+            spool.open()
         found = Review()
-        for review, other in divided(partial(_reviewed, key=key), self._source, self.workers):
+        work = partial(_reviewed, key=None if mark is None else mark.key, spool=spool)
+        for review, other in divided(work, list(enumerate(self._source)), self.workers):
             found.merge(review)
             if mark is not None and other is not None:
                 mark.merge(other)
         found.kept = found.rows
         return found
 
-    def _reviewed_in_order(self, limit: UnitLimit, mark: RowMark | None) -> Review:
+    def _reviewed_in_order(self, mark: RowMark | None) -> Review:
+        limit = self._limit
+        assert limit is not None
         found = Review()
         for part in self._source:
             for batch, units in part.read(found):
@@ -178,24 +209,21 @@ class EncodedRows(PrivateRows):
                     mark.add(kept)
         return found
 
-    def _spooled(self, spool: Spool) -> Review:
-        """Read all parts into the spool; then say, in order, which rows of a unit are kept."""
-        spool.open()
-        found = Review()
-        parts = list(enumerate(self._source))
-        for review in divided(partial(_kept, spool=spool), parts, self.workers):
-            found.merge(review)
-        found.kept = found.rows
-        if self._limit is not None:
-            found.kept = 0
-            for number in range(len(parts)):
-                ordinals = [
-                    self._limit.ordinals(units, found.units) for _, units in spool.batches(number)
-                ]
-                known = np.concatenate([np.zeros(0, np.int64), *ordinals])
-                found.kept += int(self._limit.within(known).sum())
-                spool.keep_ordinals(number, np.minimum(known, 1 << 30).astype(np.int32))
+    def _limited(self, found: Review, spool: Spool | None) -> Review:
+        """Say, in the order of the rows in the spool, which rows of a unit are kept."""
+        limit = self._limit
+        assert limit is not None
+        assert spool is not None
+        found.kept = 0
+        for number in range(len(self._source)):
+            ordinals = [limit.ordinals(units, found.units) for _, units in spool.batches(number)]
+            known = np.concatenate([np.zeros(0, np.int64), *ordinals])
+            found.kept += int(limit.within(known).sum())
+            spool.keep_ordinals(number, np.minimum(known, 1 << 30).astype(np.int32))
         return found
+
+    def _gathering(self) -> Gathering:
+        return Gathering(self._spool)
 
     def clear(self) -> None:
         """Remove the spool, also that of a run that was interrupted."""
@@ -254,6 +282,11 @@ class EncodedTable(EncodedRows):
         """Divide the table."""
         return [TablePart(rows, self.codec) for rows in self._rows.parts()]
 
+    def close(self) -> None:
+        super().close()
+        if isinstance(self._rows, DatabaseRows):
+            self._rows.close()
+
     def misfit_flags(self) -> MisfitFlags:
         """Give rows that tell of each column, in place of its value, whether it fits."""
         return MisfitFlags(self.codec, limit=self._limit, workers=self.workers, rows=self._rows)
@@ -291,20 +324,27 @@ def refuse_too_many(rows: int) -> None:
         raise SfumatoError("the data have more rows than a 64-bit sum can hold")
 
 
-def _reviewed(parts: Sequence[Part], key: bytes | None) -> tuple[Review, RowMark | None]:
+def _reviewed(
+    parts: Sequence[tuple[int, Part]], key: bytes | None, spool: Spool | None
+) -> tuple[Review, RowMark | None]:
     found, mark = Review(), RowMark(key) if key is not None else None
-    for part in parts:
-        for batch, _ in part.read(found):
-            if mark is not None:
-                mark.add(batch)
+    for number, part in parts:
+        rows = _noted(part.read(found), mark)
+        if spool is not None:
+            spool.keep(number, rows)
+        else:
+            for _ in rows:
+                pass
     return found, mark
 
 
-def _kept(parts: Sequence[tuple[int, Part]], spool: Spool) -> Review:
-    found = Review()
-    for number, part in parts:
-        spool.keep(number, part.read(found))
-    return found
+def _noted(
+    rows: Iterator[tuple[Batch, pa.Array | None]], mark: RowMark | None
+) -> Iterator[tuple[Batch, pa.Array | None]]:
+    for batch, units in rows:
+        if mark is not None:
+            mark.add(batch)
+        yield batch, units
 
 
 def marked(parts: Sequence[Iterable[Batch]], key: bytes) -> RowMark:

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -30,77 +30,88 @@ class Spool:
 
     def __init__(self, folder: Path, cells: int) -> None:
         self._folder = folder
-        self._code = pa.int16() if cells <= _SHORT else pa.int32()
+        self._code = np.int16 if cells <= _SHORT else np.int32
 
     def clear(self) -> None:
         """Remove all rows, also those of a run that was interrupted."""
-        if self._folder.is_dir():
+        if self._folder.is_symlink():
+            self._folder.unlink()
+        elif self._folder.is_dir():
             shutil.rmtree(self._folder)
 
     def open(self) -> None:
         """Make an empty folder that only its owner may enter."""
         self.clear()
-        with self._plain_errors():
-            self._folder.parent.mkdir(parents=True, exist_ok=True)
-            self._folder.mkdir(mode=0o700)
+        with self.plain_errors():
+            self._make_folder()
+
+    def _make_folder(self) -> None:
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
 
     def keep(self, part: int, batches: Iterable[tuple[Batch, pa.Array | None]]) -> int:
         """Write the rows of a part, with their units where they have some; say how many."""
         count = 0
-        with self._plain_errors(), self._new_file(f"{part}.arrow") as file:
+        with self.plain_errors(), self.new_file(f"{part}.arrow") as file:
             writer = None
             for batch, units in batches:
-                rows = self._record(batch, units)
-                writer = writer or pa.ipc.new_file(file, rows.schema)
-                writer.write(rows)
-                count += len(batch)
+                if len(batch):
+                    rows = self._record(batch, units)
+                    writer = writer or pa.ipc.new_file(file, rows.schema)
+                    writer.write(rows)
+                    count += len(batch)
             if writer:
                 writer.close()
         return count
 
     def batches(self, part: int) -> Iterator[tuple[Batch, pa.Array | None]]:
         """Read the rows of a part, and their units."""
-        path = self._folder / f"{part}.arrow"
+        path = self.path(f"{part}.arrow")
         if not path.stat().st_size:
             return
-        with self._plain_errors(), pa.memory_map(str(path)) as file:
+        with self.plain_errors(), pa.memory_map(str(path)) as file:
             reader = pa.ipc.open_file(file)
             for number in range(reader.num_record_batches):
-                rows = reader.get_batch(number)
-                kept = dict(zip(rows.schema.names, rows.columns, strict=True))
-                codes = _matrix(kept["codes"]).astype(np.int32)
-                numbers = (
-                    _matrix(kept["numbers"])
-                    if "numbers" in kept
-                    else np.empty((len(codes), 0), np.float32)
-                )
-                yield Batch(codes, numbers), kept.get("units")
+                (kept,) = reader.get_batch(number).to_struct_array()
+                count = kept["rows"].as_py()
+                codes = _matrix(kept["codes"], count).astype(np.int32)
+                units = kept["units"].values if kept["units"].is_valid else None
+                yield Batch(codes, _matrix(kept["numbers"], count)), units
 
     def keep_ordinals(self, part: int, ordinals: NDArray[np.int32]) -> None:
         """Write which of its unit's rows each row of a part is."""
-        with self._plain_errors(), self._new_file(f"{part}.npy") as file:
+        with self.plain_errors(), self.new_file(f"{part}.npy") as file:
             np.save(file, ordinals)
 
     def ordinals(self, part: int) -> NDArray[np.int32]:
         """Read which of its unit's rows each row of a part is."""
-        with self._plain_errors():
-            found: NDArray[np.int32] = np.load(self._folder / f"{part}.npy")
+        with self.plain_errors():
+            found: NDArray[np.int32] = np.load(self.path(f"{part}.npy"))
         return found
 
     def _record(self, batch: Batch, units: pa.Array | None) -> pa.RecordBatch:
-        columns = {"codes": _lists(batch.codes, self._code)}
-        if batch.numbers.shape[1]:
-            columns["numbers"] = _lists(batch.numbers)
-        if units is not None:
-            columns["units"] = units
-        return pa.record_batch(columns)
+        """Give a batch as one row of lists."""
+        kept = {
+            "rows": pa.array([len(batch)]),
+            "codes": _flat(batch.codes.astype(self._code)),
+            "numbers": _flat(batch.numbers),
+            "units": pa.nulls(1, pa.large_list(pa.string())) if units is None else _list(units),
+        }
+        return pa.record_batch(kept)
 
-    def _new_file(self, name: str) -> IO[bytes]:
+    def path(self, name: str) -> Path:
+        """Give the place of a file."""
+        return self._folder / name
+
+    def new_file(self, name: str) -> IO[bytes]:
+        """Open a new file for writing, which only its owner may read."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        return open(os.open(self._folder / name, flags, 0o600), "wb")
+        self._make_folder()
+        return open(os.open(self.path(name), flags, 0o600), "wb")
 
     @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
+    def plain_errors(self) -> Iterator[None]:
+        """Say in one line what the disk refuses."""
         try:
             yield
         except OSError as error:
@@ -109,12 +120,19 @@ class Spool:
             ) from None
 
 
-def _lists(matrix: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
-    return pa.FixedSizeListArray.from_arrays(
-        pa.array(matrix.ravel()).cast(kind or pa.from_numpy_dtype(matrix.dtype)), matrix.shape[1]
-    )
+def _flat(matrix: NDArray[Any]) -> pa.Array:
+    return _list(pa.array(matrix.ravel(_order(matrix.dtype))))
 
 
-def _matrix(lists: pa.Array) -> NDArray[Any]:
-    flat: NDArray[Any] = lists.flatten().to_numpy()
-    return flat.reshape(len(lists), -1)
+def _list(values: pa.Array) -> pa.Array:
+    return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
+
+
+def _matrix(kept: pa.Scalar, rows: int) -> NDArray[Any]:
+    flat: NDArray[Any] = kept.values.to_numpy()
+    return flat.reshape(rows, -1, order=_order(flat.dtype))
+
+
+def _order(kind: np.dtype[Any]) -> Literal["C", "F"]:
+    """Say how a matrix lies: pixels image by image, what tables hold column by column."""
+    return "C" if kind == np.uint8 else "F"

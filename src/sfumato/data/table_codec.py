@@ -17,6 +17,7 @@ from sfumato.data.batch import Batch
 from sfumato.data.codes import DEFAULT_CELLS, code_of
 from sfumato.data.condition import Condition, Wanted
 from sfumato.data.distinct import Distinct
+from sfumato.data.review import Review
 from sfumato.errors import SfumatoError
 from sfumato.schema import Schema
 
@@ -46,23 +47,28 @@ class TableCodec:
         columns = {self.index(name): name for name in given}
         return {i: Condition.on(name, self.columns[i], given[name]) for i, name in columns.items()}
 
-    def encode(self, rows: pa.RecordBatch) -> Batch:
-        """Encode a record batch that holds the schema's columns."""
-        codes = np.empty((rows.num_rows, len(self.names)), np.int32)
+    def encode(self, rows: pa.RecordBatch, found: Review | None = None) -> Batch:
+        """Encode a record batch that holds the schema's columns; tell a review what does not fit.
+
+        What is made lies in memory column by column, as statistics read it.
+        """
+        codes = np.empty((rows.num_rows, len(self.names)), np.int32, order="F")
         units = []
         for index, (name, cells) in enumerate(zip(self.names, self.columns, strict=True)):
             try:
                 column = Distinct.of(rows.column(name))
-                found, unit = cells.encode(column.values)
+                cell, unit = cells.encode(column.values)
             except SfumatoError as error:
                 raise SfumatoError(f"column '{name}': {error}") from None
             except pa.ArrowException:
                 kind = rows.column(name).type
                 raise SfumatoError(f"column '{name}': cannot read values of type {kind}") from None
-            codes[:, index] = column.spread(found)
+            codes[:, index] = column.spread(cell)
             if unit is not None:
                 units.append(column.spread(unit))
-        flat = np.stack(units, axis=1) if units else np.empty((rows.num_rows, 0), np.float32)
+            if found is not None:
+                found.add(name, column, cells.misfits(column.values))
+        flat = np.stack(units).T if units else np.empty((rows.num_rows, 0), np.float32)
         return Batch(codes, flat)
 
     def decode(

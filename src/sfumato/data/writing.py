@@ -22,6 +22,7 @@ from PIL import Image
 from sfumato.data.codes import DEFAULT_CELLS, NumericCode
 from sfumato.data.image_codec import Labels
 from sfumato.data.image_set import ImageSet
+from sfumato.data.new_table import NewTable
 from sfumato.errors import SfumatoError
 from sfumato.schema import Column, Datetime, Numeric, Schema
 from sfumato.storage import new_folder, reserved
@@ -29,11 +30,16 @@ from sfumato.storage import new_folder, reserved
 _WITH_OFFSET = "%Y-%m-%d %H:%M:%S%z"  # what Arrow writes; older ones know no fixed offsets
 
 
-def check_output(path: Path, schema: Schema) -> None:
+def check_output(path: Path | NewTable, schema: Schema, data: object = None) -> None:
     """Refuse an output that could not be written, before anything is spent.
 
-    Nor may synthetic images lie among those of another model.
+    Nor may synthetic images lie among those of another model, or a table be that of the `data`.
     """
+    if isinstance(path, NewTable):
+        if schema.images:
+            raise SfumatoError(f"{path.told}: images are written to .npz or to a folder")
+        path.check(data)
+        return
     if schema.images:
         if path.suffix not in ("", ".npz"):
             raise SfumatoError(f"{path}: images are written to .npz or to a folder")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _TAU = 2 * np.pi
+_PIECE = 1 << 20
 
 
 class Randomness(Protocol):
@@ -45,7 +46,13 @@ class SystemRandomness:
         """Choose a row where 64 random bits lie below the rate: with at most that probability."""
         if rate >= 1:
             return np.arange(rows)
-        return np.flatnonzero(_words(rows) < np.uint64(int(rate * 2.0**64)))
+        below = np.uint64(int(rate * 2.0**64))
+        # A piece at a time: random bits for all rows at once could take much memory.
+        chosen = [
+            start + np.flatnonzero(_words(min(_PIECE, rows - start)) < below)
+            for start in range(0, rows, _PIECE)
+        ]
+        return np.concatenate([np.zeros(0, np.int64), *chosen])
 
 
 def _words(count: int) -> NDArray[np.uint64]:

@@ -219,12 +219,15 @@ class Curator:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Leave no encoded rows on disk after this, nor those that a crash left before."""
+        """Leave no encoded rows on disk after this, nor those that a crash left before.
+
+        Databases are let go of, too.
+        """
         self._rows.clear()
         try:
             yield
         finally:
-            self._rows.clear()
+            self._rows.close()
 
     def close(self) -> None:
         """Free what was reserved and not spent: nothing more will be asked."""
@@ -636,8 +639,7 @@ class Curator:
         from sfumato.privacy.dpsgd import MOST_ROWS
 
         self._progress("reading rows", None)
-        parts = [learner.examples(batch) for batch in self._rows]
-        examples = tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        examples = self._rows.gathered(learner.examples)
         self._refuse_empty(len(examples[0]) if examples else 0)
         if len(examples[0]) > MOST_ROWS:
             raise SfumatoError(f"a training takes at most {MOST_ROWS:,} rows")

@@ -17,6 +17,7 @@ from sfumato.data.batch import Batch
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.statistic import Resolution, Statistic
 from sfumato.privacy.zcdp import gaussian_scale
+from sfumato.statistics.joint_counts import counted, joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,11 @@ class Axis:
     def size(self) -> int:
         """The number of groups."""
         return int(self.groups.max()) + 1
+
+    @cached_property
+    def small_groups(self) -> NDArray[np.integer[Any]]:
+        """The same map, in less memory where that can be."""
+        return self.groups.astype(np.int16) if self.size < 1 << 15 else self.groups
 
     def describe(self) -> dict[str, Any]:
         """Give the column, the size and a digest of the map."""
@@ -68,15 +74,24 @@ class Counts(Statistic):
         return _sensitivity(len(self.tables), relation)
 
     def sum(self, batch: Batch) -> NDArray[np.int64]:
-        axes = {axis for table in self.tables for axis in table}
-        seen = {axis: axis.groups[batch.codes[:, axis.column]] for axis in axes}
-        parts = [np.zeros(0, np.int64)]
-        for table, size in zip(self.tables, self.sizes, strict=True):
-            cell = np.zeros(len(batch), np.int64)
-            for axis in table:
-                cell = cell * axis.size + seen[axis]
-            parts.append(np.bincount(cell, minlength=size))
-        return np.concatenate(parts)
+        groups = [axis.small_groups[batch.codes[:, axis.column]] for axis in self._axes]
+        sizes = [axis.size for axis in self._axes]
+        parts = counted(len(batch), groups, sizes, self._tables, self._joints)
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
+    @cached_property
+    def _axes(self) -> list[Axis]:
+        return list(dict.fromkeys(axis for table in self.tables for axis in table))
+
+    @cached_property
+    def _tables(self) -> list[tuple[int, ...]]:
+        """The places of each table's axes."""
+        place = {axis: index for index, axis in enumerate(self._axes)}
+        return [tuple(place[axis] for axis in table) for table in self.tables]
+
+    @cached_property
+    def _joints(self) -> dict[tuple[int, ...], list[int]]:
+        return joined(self._tables, [axis.size for axis in self._axes])
 
     def split(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """Cut a sum (or a noisy one) into its tables, shaped."""
@@ -99,11 +114,9 @@ class Counts(Statistic):
         )
 
     def describe(self) -> dict[str, Any]:
-        axes = list(dict.fromkeys(axis for table in self.tables for axis in table))
-        place = {axis: index for index, axis in enumerate(axes)}
         return {
-            "counts": [[place[axis] for axis in table] for table in self.tables],
-            "axes": [axis.describe() for axis in axes],
+            "counts": [list(table) for table in self._tables],
+            "axes": [axis.describe() for axis in self._axes],
         }
 
 

@@ -285,7 +285,7 @@ class PairsModel(Model):
         except ImpossibleError:
             names = " and ".join(f"'{tuple(self.schema.modelled)[i]}'" for i in kept)
             raise SfumatoError(f"the model holds no row with what is given for {names}") from None
-        groups = np.empty((count, len(self.columns)), np.int64)
+        groups = np.empty((count, len(self.columns)), np.int64, order="F")
         groups[:, features] = drawn
         if self.target is not None:
             groups[:, self.target] = classes

@@ -72,7 +72,7 @@ class Mixture:
         state = np.empty(count, np.int64)
         state[order] = _systematic(joint.ravel(), count, rng)
         classes, component = np.divmod(state, self.weights.shape[1])
-        groups = np.zeros((count, len(self.sizes)), np.int64)
+        groups = np.zeros((count, len(self.sizes)), np.int64, order="F")
         children = {link.child for link in self.links}
         for column, block in enumerate(self.blocks):
             if self.sizes[column] > 1 and column not in children:
@@ -150,15 +150,19 @@ def _stratified(
     """Draw a group for each row from its component's row of `table`, by stratified uniforms."""
     count = len(component)
     order = np.argsort(component + rng.random(count))  # components together, else shuffled
-    starts = np.searchsorted(component[order], component, side="left")
+    population = np.bincount(component, minlength=len(table))
+    starts = np.cumsum(population) - population
     ranks = np.empty(count, np.int64)
     ranks[order] = np.arange(count)
-    population = np.bincount(component, minlength=len(table))[component]
-    uniform = (ranks - starts + rng.random(count)) / population
+    uniform = (ranks - starts[component] + rng.random(count)) / population[component]
     bounds = np.cumsum(table, axis=1, dtype=np.float64)
     rows = np.arange(len(table))[:, None]
     bounds = bounds / np.where(bounds[:, -1:] > 0, bounds[:, -1:], 1.0)
-    place = np.searchsorted((bounds + rows).ravel(), component + uniform, side="right")
+    place = np.empty(count, np.int64)
+    # In this order they ascend, and each is found near the one before.
+    place[order] = np.searchsorted(
+        (bounds + rows).ravel(), (component + uniform)[order], side="right"
+    )
     last = table.shape[1] - 1 - np.argmax(table[:, ::-1] > 0, axis=1)
     groups = place - component * table.shape[1]
     return np.asarray(np.clip(groups, 0, last[component]), np.int64)
