@@ -73,7 +73,7 @@ def test_columns_are_learned_by_class(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"start": "public"}, {"start": "public", "inside": "features"}]
+    "settings", [{}, {"start": "public"}, {"start": "public", "space": "features"}]
 )
 def test_images_are_learned_in_pixels_and_in_features(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -103,12 +103,30 @@ def test_images_are_learned_in_pixels_and_in_features(
     assert np.array_equal(first.x, again.x)
 
 
+def test_a_steep_critic_is_penalised_where_points_are_generated() -> None:
+    """The score of class c is s_c x: its squared slope, halved, is added for each point."""
+    scores = torch.nn.Linear(4, 2, bias=False)
+    slopes = torch.tensor([[1.0, 0, 0, 0], [0, 2, 2, 0]])
+    with torch.no_grad():
+        scores.weight.copy_(slopes)
+    losses = []
+    for penalty in (0.0, 3.0):
+        method = Gan(target="side", penalty=penalty)
+        learner = method.learner(method.point_space(TABLE), np.ones(2))
+        learner.module = scores
+        losses.append(learner.loss_of_others(torch.ones(3, 4), torch.tensor([0, 1, 1])))
+    assert float((losses[1] - losses[0]).detach()) == pytest.approx(3 / 2 * (1 + 8 + 8))
+    losses[1].backward()
+    assert scores.weight.grad is not None
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
         ({"start": "middle"}, "start is one of scratch, public"),
-        ({"inside": "out"}, "inside is one of rows, features"),
+        ({"space": "out"}, "space is one of rows, features"),
         ({"critic_steps": 0}, "critic_steps"),
+        ({"penalty": -1}, "penalty"),
     ],
 )
 def test_settings_without_sense_are_refused(settings: dict[str, Any], told: str) -> None:
@@ -118,6 +136,6 @@ def test_settings_without_sense_are_refused(settings: dict[str, Any], told: str)
 
 def test_public_images_are_for_image_sets() -> None:
     with pytest.raises(SfumatoError, match="for tables start from scratch"):
-        Gan(inside="features", pair="p").plan(TABLE, Budget(epsilon=1))
+        Gan(space="features", pair="p").plan(TABLE, Budget(epsilon=1))
     with pytest.raises(SfumatoError, match="gan needs a public encoder and decoder"):
         Gan(start="public").plan(SHAPES, Budget(epsilon=1))
