@@ -140,7 +140,7 @@ class AdversarialLearner(Adversary):
 
         Slopes pass as if nothing had been drawn.
         """
-        numbers, *blocks = points.split([self._space.size, *self._space.blocks], dim=1)
+        numbers, *blocks = torch.split(points, [self._space.size, *self._space.blocks], dim=1)
         parts = [numbers]
         for block in blocks:
             noise = torch.from_numpy(rng.gumbel(size=block.shape))
