@@ -123,18 +123,6 @@ def test_a_steep_critic_is_penalised_where_points_are_generated() -> None:
     assert scores.weight.grad is not None
 
 
-def test_generated_rows_have_categories_as_real_ones_do() -> None:
-    """Ones and zeros, through which the generator still learns."""
-    method = Gan(target="side")
-    learner = method.learner(method.point_space(TABLE), np.ones(2))
-    points, _ = learner._generated(np.random.default_rng(0))
-    kinds = points[:, 1:]
-    assert set(kinds.detach().round(decimals=6).flatten().tolist()) == {0.0, 1.0}
-    assert torch.allclose(kinds.sum(dim=1), torch.ones(len(points)))
-    (slope,) = torch.autograd.grad(kinds[:, 0].sum(), [next(learner._generator.parameters())])
-    assert float(slope.abs().sum()) > 0
-
-
 def test_a_row_adds_no_more_than_is_paid_for_whoever_stands_beside_it() -> None:
     """Also a row that the critic scores wildly; parts differ by less than the slack of clipping."""
     method = Gan(target="side", clip=0.01)

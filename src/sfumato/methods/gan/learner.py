@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
 from sfumato.data.batch import Batch
 from sfumato.methods.adversary import Adversary, Arrays, believed, doubted
@@ -132,22 +131,7 @@ class AdversarialLearner(Adversary):
         labels = self.drawn_classes(_GENERATED, rng)
         codes = rng.standard_normal((_GENERATED, self._generator.code), dtype=np.float32)
         onehot = torch.eye(len(self._shares))[labels]
-        points = self._generator(torch.from_numpy(codes), onehot)
-        return points if self._pair else self._with_drawn_categories(points, rng), labels
-
-    def _with_drawn_categories(self, points: Tensor, rng: np.random.Generator) -> Tensor:
-        """Draw categories, for rows have no probabilities: a critic would tell them at a glance.
-
-        Slopes pass as if nothing had been drawn.
-        """
-        numbers, *blocks = torch.split(points, [self._space.size, *self._space.blocks], dim=1)
-        parts = [numbers]
-        for block in blocks:
-            noise = torch.from_numpy(rng.gumbel(size=block.shape))
-            chosen = (block.detach().double().clamp(min=1e-30).log() + noise).argmax(dim=1)
-            drawn = functional.one_hot(chosen, block.shape[1]).to(block.dtype)
-            parts.append(drawn + block - block.detach())
-        return torch.cat(parts, dim=1)
+        return self._generator(torch.from_numpy(codes), onehot), labels
 
     def _teach(self, rng: np.random.Generator) -> None:
         points, labels = self._generated(rng)
