@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import GRADIENT_ARITHMETIC, Plan
 from sfumato.methods.class_counts import COUNT_SHARE
-from sfumato.methods.latent.base import GRID_BITS, Arrays, LatentMethod
+from sfumato.methods.latent.base import GRID_BITS, SUMS, Arrays, LatentMethod
 from sfumato.methods.latent.ratio import class_weights, effective_size
-from sfumato.methods.shrinkage import class_means
 from sfumato.methods.spaces import ImageSpace
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.planning import plan_training
@@ -87,12 +86,11 @@ class Dre(LatentMethod):
     ) -> Arrays:
         """Release sums or train, and weigh the public images."""
         if self.ratio == "means":
-            released = curator.release("feature sums", self.summed(space, pair), 1 - COUNT_SHARE)
-            unit, dim = float(1 << GRID_BITS), pair.encoder.dim
-            sums = released.values.reshape(space.classes, -1) / unit
-            sigma = released.sigma / unit
-            means, _ = class_means(sums, counts, sigma, [(dim, dim)])
-            logs = class_weights(pair.features.astype(np.float64), means, counts, sigma)
+            released = curator.release(SUMS, self.summed(space, pair), 1 - COUNT_SHARE)
+            unit = float(1 << GRID_BITS)
+            means = released.values.reshape(space.classes, -1) / unit / counts[:, None]
+            public = pair.features.astype(np.float64)
+            logs = class_weights(public, means, counts, released.sigma / unit)
         else:
             from sfumato.methods.latent.discriminator import SCHEDULE
 
