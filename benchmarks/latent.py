@@ -1,6 +1,7 @@
 """How good are the images of `mge` and `dre`, for private and public image sets that never overlap?
 
     python benchmarks/latent.py cifar10 dre 1 0                      # set, method, epsilon, seed
+    python benchmarks/latent.py dogs,vehicles dre,mge inf,10,1 0     # several
     python benchmarks/latent.py cifar10 mge 1 0 decoder=flow
     python benchmarks/latent.py dogs dre 1 0 ratio=discriminator
     python benchmarks/latent.py mass                                 # Table 3, for several seeds
@@ -20,6 +21,7 @@ from __future__ import annotations
 import json
 import sys
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,7 @@ from sfumato.data.rows import EncodedImages
 from sfumato.evaluation.frechet import frechet_distance, unit_pixels
 from sfumato.evaluation.grids import sample_grid
 from sfumato.evaluation.modes import NDB_BINS, different_bins, precision_recall
+from sfumato.methods.latent.dre import Dre
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
 from sfumato.public.catalogue import load_network
@@ -49,8 +52,8 @@ from sfumato.public.pair import Pair, load_pair
 from sfumato.registry import method_class
 
 LOOKED_AT = 500  # pictures that Inception sees, generated and real
-JUDGED = 10_000  # generated pictures that classifiers are trained on
-SEEDS_OF_MASS = 5
+JUDGED = {3: 10_000, 1: 5000}  # generated pictures that classifiers are trained on, by channels
+SEEDS_OF_MASS = 3
 STROKES = ("mnist", "fashion_mnist")  # on which Inception says little
 EPSILONS = ("inf", "10", "3", "1", "0.1")
 
@@ -73,6 +76,7 @@ def pair_of(name: str, decoder: str, sets: Sets) -> tuple[str, Pair, float]:
     return str(path), pair, float(seconds.read_text())
 
 
+@cache
 def kept_view(network: str, shape: tuple[int, int, int]) -> KeptView:
     """Look with a network whose sights are kept."""
     return KeptView(load_network(network), shape)
@@ -150,20 +154,23 @@ def weighed(weights: NDArray[np.float32], sets: Sets) -> dict[str, float]:
 
 def drawn(model: Any, sets: Sets, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64] | None]:
     """Draw as many images as are judged."""
-    found = model.sample(JUDGED if sets.classes else LOOKED_AT, seed=seed)
+    found = model.sample(JUDGED[sets.x.shape[-1]] if sets.classes else LOOKED_AT, seed=seed)
     return found.x.reshape(-1, *sets.x.shape[1:]), found.y
+
+
+class HalfInception(FidInception):
+    """Inception in half precision."""
+
+    def _pooled(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return super()._pooled(x).float()
 
 
 @cache
 def inception() -> KeptRows:
     """What Inception sees, kept; in half precision, which is 1% of a feature and twice as fast."""
-    network = FidInception()
-
-    def look(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        with torch.autocast("cpu", torch.bfloat16):
-            return network.features(images)
-
-    return KeptRows(f"inception-{network.about.digest[:16]}", look)
+    network = HalfInception()
+    return KeptRows(f"inception-{network.about.digest[:16]}", network.features)
 
 
 def looked_at(name: str, sets: Sets, x: NDArray[np.uint8]) -> dict[str, float]:
@@ -202,22 +209,27 @@ def judged(name: str, sets: Sets, x: Any, y: Any, seed: int) -> dict[str, float]
     }
 
 
-def mass() -> dict[str, Any]:
+def mass(names: list[str]) -> dict[str, Any]:
     """Table 3: how much of the weight lies on images of the private kind."""
     found: dict[str, Any] = {}
-    for name in SUPERCLASSES:
+    for name in names:
         sets = private_and_public(name)
         file, pair, _ = pair_of(name, "gallery", sets)
         latent._pair = lambda _, pair=pair: pair  # type: ignore[assignment,misc]
         assert sets.right is not None
-        told = {"public images": len(sets.public), "of them right": int(sets.right.sum())}
-        for epsilon in EPSILONS:
+        told: dict[str, Any] = {
+            "private images": len(sets.x),
+            "public images": len(sets.public),
+            "of them right": int(sets.right.sum()),
+        }
+        for sharpness, epsilon in product((1.0, 3.0), EPSILONS):
             runs = []
             for seed in range(SEEDS_OF_MASS):
-                model, _ = fitted(sf.Dre(pair=file, seed=seed), sets, float(epsilon))
+                method = Dre(pair=file, seed=seed, sharpness=sharpness)
+                model, _ = fitted(method, sets, float(epsilon))
                 runs.append(weighed(model.learned["weights"], sets))
-            told[epsilon] = {key: [run[key] for run in runs] for key in runs[0]}
-        found[name] = told | {"private images": len(sets.x)}
+            told[f"{epsilon} {sharpness:g}"] = {k: [run[k] for run in runs] for k in runs[0]}
+        found[name] = told
         print(name, found[name], flush=True)
     return found
 
@@ -227,19 +239,22 @@ def main() -> None:
     path = RESULTS / "latent.json"
     found = json.loads(path.read_text()) if path.exists() else {"runs": {}}
     if sys.argv[1] == "mass":
-        return write_result("latent", found | {"mass": mass()})
-    name, kind, epsilon, seed, *rest = sys.argv[1:]
-    settings = {
-        key: json.loads(value) if value[:1].isdigit() else value
-        for key, value in (each.split("=", 1) for each in rest)
-    }
-    key = " ".join(sys.argv[1:])
-    if key in found["runs"]:
-        return print(f"{key} is there")
-    result = run(name, kind, float(epsilon), int(seed), settings)
-    print(key, result, flush=True)
-    found = json.loads(path.read_text()) if path.exists() else {"runs": {}}
-    return write_result("latent", found | {"runs": found["runs"] | {key: result}})
+        masses = mass(sys.argv[2:] or list(SUPERCLASSES))
+        found = json.loads(path.read_text()) if path.exists() else {"runs": {}}
+        return write_result("latent", found | {"mass": found.get("mass", {}) | masses})
+    names, kinds, epsilons, seeds, *rest = (each.split(",") for each in sys.argv[1:])
+    for name, kind, epsilon, seed in product(names, kinds, epsilons, seeds):
+        settings = dict(each[0].split("=", 1) for each in rest)
+        key = " ".join([name, kind, epsilon, seed, *(each[0] for each in rest)])
+        if key in found["runs"]:
+            print(f"{key} is there")
+            continue
+        numbers = {k: json.loads(v) if v[:1].isdigit() else v for k, v in settings.items()}
+        result = run(name, kind, float(epsilon), int(seed), numbers)
+        print(key, result, flush=True)
+        found = json.loads(path.read_text()) if path.exists() else {"runs": {}}
+        write_result("latent", found | {"runs": found["runs"] | {key: result}})
+    return None
 
 
 if __name__ == "__main__":

@@ -224,7 +224,20 @@ def test_weights_leave_enough_images() -> None:
     public, _ = kinds_of_pictures()
     means = np.array([[0.9] + [0.0] * 9, [0.0, 0.3] + [0.0] * 8])
     logs = class_weights(public, means, np.array([500.0, 500.0]))
-    assert min(effective_size(each) for each in logs) >= 99
+    assert min(effective_size(each) for each in logs) >= 29.9
+
+
+def test_sharper_weights_rest_on_fewer_and_surer_images() -> None:
+    public, kind = kinds_of_pictures()
+    means = np.stack([public[kind == k].mean(axis=0) for k in range(20)])
+    own = int(np.square(means).sum(axis=1).argmax())
+    found = []
+    for sharpness in (1.0, 2.0):
+        (logs,) = class_weights(public, means[[own]], np.array([1e4]), 3.0, sharpness)
+        shares = np.exp(logs - logs.max())
+        found.append((shares[kind == own].sum() / shares.sum(), effective_size(logs)))
+    assert found[0][0] < found[1][0]
+    assert found[0][1] > found[1][1]
 
 
 def test_few_public_images_are_told_of(pair_file: str) -> None:

@@ -19,7 +19,7 @@ from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import GRADIENT_ARITHMETIC, Plan
 from sfumato.methods.class_counts import COUNT_SHARE
 from sfumato.methods.latent.base import GRID_BITS, SUMS, Arrays, LatentMethod
-from sfumato.methods.latent.ratio import class_weights, effective_size
+from sfumato.methods.latent.ratio import FEWEST, class_weights, effective_size
 from sfumato.methods.spaces import ImageSpace
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.planning import plan_training
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 RATIOS = ("means", "discriminator")
 TRAINING = "discriminator"
-_FEW = 30  # images, behind a class
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,18 +43,23 @@ class Dre(LatentMethod):
     ----------
     ratio
         Where weights come from: "means", released at once, or a "discriminator".
+    sharpness
+        1 draws public images as often as they are likelier among the private ones; above it, those
+        that are surely of the private kind, and fewer of them.
     width
         Of the discriminator's hidden layer.
     """
 
     name: ClassVar[str] = "dre"
+    free: ClassVar[frozenset[str]] = LatentMethod.free | {"sharpness"}
 
     ratio: str = "means"
+    sharpness: float = 1.0
     width: int = 8
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        within(width=(self.width, 1, 1024))
+        within(width=(self.width, 1, 1024), sharpness=(self.sharpness, 0.1, 10))
         if self.ratio not in RATIOS:
             raise SfumatoError(f"ratio is one of {', '.join(RATIOS)}, not '{self.ratio}'")
 
@@ -90,13 +94,13 @@ class Dre(LatentMethod):
             unit = float(1 << GRID_BITS)
             means = released.values.reshape(space.classes, -1) / unit / counts[:, None]
             public = pair.features.astype(np.float64)
-            logs = class_weights(public, means, counts, released.sigma / unit)
+            logs = class_weights(public, means, counts, released.sigma / unit, self.sharpness)
         else:
             from sfumato.methods.latent.discriminator import SCHEDULE
 
             learner = self._discriminator(space, pair, counts)
             state = curator.train(TRAINING, learner, SCHEDULE)
-            logs = learner.log_ratios(state.weights)
+            logs = self.sharpness * learner.log_ratios(state.weights)
         _warn_of_few(logs)
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
         return {"weights": (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)}
@@ -121,7 +125,8 @@ class Dre(LatentMethod):
 
 
 def _warn_of_few(logs: NDArray[np.float64]) -> None:
-    few = [effective_size(each) for each in logs if effective_size(each) < _FEW]
+    sizes = [effective_size(each) for each in logs]
+    few = [size for size in sizes if size < 1.05 * FEWEST]
     if few:
         warnings.warn(
             f"{len(few)} of {len(logs)} classes rest on few public images (in "

@@ -10,6 +10,7 @@ and the shape to that of public images, by as much as noise drowns them.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ class OnGrid:
 class Mixture:
     """What is asked for a mixture for each class, and what is made of it."""
 
-    def __init__(self, pair: Pair, laid: Arrays, classes: int) -> None:
+    def __init__(self, pair: Pair, laid: Mapping[str, NDArray[Any]], classes: int) -> None:
         self._bound = float(laid["bound"])
         self._codebook = Codebook.of([laid["centres"]] * classes)
         nearest, public = _nearest(pair, laid["centres"])

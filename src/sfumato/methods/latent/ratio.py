@@ -8,7 +8,11 @@ that have this mean, those of largest entropy are w = exp(theta v), and theta mi
 in which S, the variance of the noisy mean, keeps theta from explaining noise. So weights
 gather where what is known bears it, and stay alike where nothing is known. Where public images are
 unlike the private ones, few of them would be left: then the logarithms are weakened by a common
-factor until the effective number of images, (sum w)² / sum w², is no less than `_FEWEST`.
+factor until the effective number of images, (sum w)² / sum w², is no less than `FEWEST`.
+
+Such weights put no more on images of the private kind than the encoder can tell them apart: the
+mean, over private images, of the probability that one with this vector is of the kind. A sharpness
+s above 1 takes w^s: surer images, and fewer of them.
 """
 
 from __future__ import annotations
@@ -20,12 +24,14 @@ from sfumato.methods.latent.means import denoised_means
 
 Floats = NDArray[np.float64]
 
-_FEWEST = 100  # images behind a class
+FEWEST = 30  # images behind a class
 _STEPS, _HALVINGS = 30, 40
 _NEAR = 1e-7
 
 
-def class_weights(public: Floats, means: Floats, counts: Floats, sigma: float = 0.0) -> Floats:
+def class_weights(
+    public: Floats, means: Floats, counts: Floats, sigma: float = 0.0, sharpness: float = 1.0
+) -> Floats:
     """Give log weights (classes, n) of public vectors (n, dim), for classes with these means.
 
     `means` are noisy ones, and `sigma` is the noise on each entry of a class's sum.
@@ -33,7 +39,7 @@ def class_weights(public: Floats, means: Floats, counts: Floats, sigma: float = 
     targets, variances = denoised_means(public, means, counts, sigma)
     return np.array(
         [
-            _left(tilted(public, target, variance))
+            _left(sharpness * tilted(public, target, variance))
             for target, variance in zip(targets, variances, strict=True)
         ]
     )
@@ -87,7 +93,7 @@ def _shares(logs: Floats) -> Floats:
 
 def _left(logs: Floats) -> Floats:
     """Weaken log weights until enough images are left, by halving."""
-    least = min(_FEWEST, 0.9 * len(logs))
+    least = min(FEWEST, 0.9 * len(logs))
     if effective_size(logs) >= least:
         return logs
     low, high = 0.0, 1.0
