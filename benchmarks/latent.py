@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from typing import Any
@@ -52,7 +53,7 @@ from sfumato.public.pair import Pair, load_pair
 from sfumato.registry import method_class
 
 LOOKED_AT = 500  # pictures that Inception sees, generated and real
-JUDGED = {3: 10_000, 1: 5000}  # generated pictures that classifiers are trained on, by channels
+JUDGED = {3: 20_000, 1: 5000}  # generated pictures that classifiers are trained on, by channels
 SEEDS_OF_MASS = 3
 STROKES = ("mnist", "fashion_mnist")  # on which Inception says little
 EPSILONS = ("inf", "10", "3", "1", "0.1")
@@ -84,8 +85,8 @@ def kept_view(network: str, shape: tuple[int, int, int]) -> KeptView:
 
 def run(
     name: str, kind: str, epsilon: float, seed: int, settings: dict[str, Any]
-) -> dict[str, Any]:
-    """Fit, draw and judge once."""
+) -> Iterator[dict[str, Any]]:
+    """Fit, draw and judge once; what takes long comes later."""
     sets = private_and_public(name)
     drawer = str(settings.pop("decoder", "gallery"))
     rng = np.random.default_rng(seed)
@@ -113,15 +114,15 @@ def run(
             with timed() as taken:
                 x, y = drawn(model, sets, seed)
             result["seconds of sampling"] = taken["seconds"]
-    result |= looked_at(name, sets, x) | judged(name, sets, x, y, seed)
     if seed == 0:
         PICTURES.mkdir(exist_ok=True)
-        told_apart = "".join(f"-{value}" for value in (*settings.values(), drawer)[-1:])
-        label = f"{kind}-{name}-{epsilon:g}{told_apart if drawer == 'flow' else ''}"
+        label = f"{kind}-{name}-{epsilon:g}" + ("-flow" if drawer == "flow" else "")
         labels = np.zeros(len(x), np.int64) if y is None else y
         if not settings:
             (PICTURES / f"{label}.png").write_bytes(sample_grid(x, labels))
-    return result
+    result |= judged(name, sets, x, y, seed)
+    yield result
+    yield result | looked_at(name, sets, x)
 
 
 def fitted(method: Any, sets: Sets, epsilon: float) -> tuple[Any, dict[str, Any]]:
@@ -250,10 +251,10 @@ def main() -> None:
             print(f"{key} is there")
             continue
         numbers = {k: json.loads(v) if v[:1].isdigit() else v for k, v in settings.items()}
-        result = run(name, kind, float(epsilon), int(seed), numbers)
-        print(key, result, flush=True)
-        found = json.loads(path.read_text()) if path.exists() else {"runs": {}}
-        write_result("latent", found | {"runs": found["runs"] | {key: result}})
+        for result in run(name, kind, float(epsilon), int(seed), numbers):
+            print(key, result, flush=True)
+            found = json.loads(path.read_text()) if path.exists() else {"runs": {}}
+            write_result("latent", found | {"runs": found["runs"] | {key: result}})
     return None
 
 

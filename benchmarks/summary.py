@@ -509,7 +509,7 @@ def latent() -> str:
         "Tiny-ImageNet; dogs and vehicles, 329 and 534 of Tiny-ImageNet at 64 x 64 with 7,500 others of all its classes.\n"
         "ImageNet networks have seen these classes. FID by Inception on 500 pictures (which makes FIDs larger than the\n"
         "usual 50,000 do) in half precision, precision and recall on its features, NDB on pixels; classifiers learn from\n"
-        "10,000 drawn pictures. 'public' draws public images all alike, 'decoded' the nearest public image of private\n"
+        "20,000 drawn pictures, or 5,000 grey ones. 'public' draws public images all alike, 'decoded' the nearest public image of private\n"
         "ones: the non-private decoder.\n\n"
         + table(columns, rows)
         + _masses(found)
