@@ -10,7 +10,8 @@
 Add-remove, delta = 1e-5. Epsilon "inf" leaves the noise out: of `merf`, that is the full mean
 embedding without privacy. Three more methods are ends of the scale: "real" images themselves;
 "decoded", the private images' own vectors through the public decoder; "public" images, drawn all
-alike. Methods that need public images have those of `latent.py`.
+alike. Public images are those of `latent_sets.py`; methods that look at private images through
+public networks have its 10,000 private ones, for looking takes long.
 
 MNIST and FashionMNIST are judged as in `images.py`: logistic regression and an MLP on 10,000
 generated images, and how 5,000 of them look to a small network that was trained on real ones.
@@ -28,6 +29,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +42,18 @@ from sklearn.neural_network import MLPClassifier
 import latent
 import matched
 import sfumato as sf
-import sfumato.methods.latent.base as latent_methods
 from harness import RESULTS, peak_memory, timed, write_result
 from images import MOST_FOR_OTHERS, looks, schema
+from latent_sets import Sets
 from mepf import CACHE, PICTURES
 from sfumato.datasets import load
 from sfumato.evaluation import train_on_synthetic
+from sfumato.evaluation.frechet import unit_pixels
 from sfumato.methods.gan.method import Gan
-from sfumato.public.pair import Pair, load_pair
 from sfumato.registry import method_class
 from tables import HARDER, prepare
 
 NO_NOISE = 1e4  # the epsilon that stands for "inf"
-DRAWN = {"cifar10": latent.JUDGED}  # other sets: as many images as classifiers see
-DECODED = 5_000  # private images that are encoded for the upper end
-STARTED_FROM = 4_000  # public images, for a GAN in pixels
 HELD_OUT = 1_500  # of Kuzushiji
 SHOWN = 2  # images of each class on the sheet
 GANS = ("gan", "gan start=public", "gan space=features")
@@ -81,49 +80,48 @@ def run(name: str, kind: str, epsilon: float, seed: int, settings: dict[str, Any
     budget = sf.Budget(epsilon=min(epsilon, NO_NOISE), delta=1e-5)
     if name == "adult":
         return run_table(kind, budget, seed, settings)
-    data, public = image_data(name)
-    x, y = data["train_x"], data["train_y"]
+    sets = image_sets(name, few=kind in ("mge", "dre", "decoded") or "space" in settings)
     rng = np.random.default_rng(seed)
-    n = DRAWN.get(name, MOST_FOR_OTHERS)
+    n = latent.JUDGED[3] if name == "cifar10" else MOST_FOR_OTHERS
+    if kind in ("mge", "dre", "decoded") or {"start", "space"} & set(settings):
+        file, pair, _ = latent.pair_of(name, "gallery", sets)
+        settings = {"pair": file, **settings}
     started = time.process_time()
     with timed() as taken:
-        if kind == "real":
-            chosen = rng.choice(len(x), n, replace=False)
-            drawn_x, drawn_y = x[chosen], y[chosen]
-        elif kind == "public":
-            drawn_x, drawn_y = public[rng.integers(len(public), size=n)], rng.integers(10, size=n)
-        elif kind == "decoded":
-            chosen = rng.choice(len(x), DECODED, replace=False)
-            pair = remembering_pair(name, public)[1]
-            drawn_x = pair.decode(pair.encoder.of_images(x[chosen]), seed)
-            drawn_y = y[chosen]
+        if kind == "public":
+            places = rng.integers(len(sets.public), size=n)
+            x, y = sets.public[places], rng.integers(10, size=n)
+        elif kind in ("real", "decoded"):
+            places = rng.choice(len(sets.x), min(n, len(sets.x)), replace=False)
+            x, y = sets.x[places], sets.y[places]
+            if kind == "decoded":
+                x = pair.decode(pair.encoder.of_images(x), seed)
         else:
-            if kind in ("mge", "dre") or "space" in settings:
-                file, pair = remembering_pair(name, public)
-                latent_methods._pair = lambda _: pair  # type: ignore[assignment]
-                settings = {"pair": file, **settings}
-            elif "start" in settings:
-                settings = {"pair": file_of_few(name, public), **settings}
             method: Any = method_class(kind)(seed=seed, **settings)  # type: ignore[call-arg]
-            drawn = method.fit((x, y), schema(x.shape[1:]), budget).sample(n, seed=seed)
-            drawn_x, drawn_y = drawn.x.reshape(-1, *x.shape[1:]), drawn.y
+            drawn = method.fit((sets.x, sets.y), schema(sets.x.shape[1:]), budget).sample(
+                n, seed=seed
+            )
+            x, y = drawn.x.reshape(-1, *sets.x.shape[1:]), drawn.y
     told = _told(taken["seconds"], started)
-    _keep_for_sheet(name, kind, epsilon, settings, drawn_x, drawn_y)
+    _keep_for_sheet(name, kind, epsilon, settings, x, y)
     if name == "cifar10":
-        return told | latent.judged(name, data, drawn_x, drawn_y, seed)
-    return told | judged(name, data, drawn_x, drawn_y, seed)
+        return told | latent.judged(name, sets, x, y, seed) | latent.looked_at(name, sets, x)
+    return told | judged(name, sets, x, y, seed)
 
 
-def image_data(name: str) -> tuple[latent.Data, NDArray[np.uint8]]:
-    """Give a private set, and the public images that go with it."""
-    if name != "kmnist":
-        return latent.private_and_public(name)[:2]
-    found = load("kmnist_test")
-    order = np.random.default_rng(0).permutation(len(found["test_x"]))
-    x, y = found["test_x"][order], found["test_y"][order]
-    copies = np.resize(np.arange(HELD_OUT, len(x)), 60_000)
-    data = {"train_x": x[copies, ..., None], "train_y": y[copies]}
-    return data | {"test_x": x[:HELD_OUT], "test_y": y[:HELD_OUT]}, np.zeros(0, np.uint8)
+def image_sets(name: str, few: bool) -> Sets:
+    """Give private and public images; few private ones where a network has to look at each."""
+    if name == "kmnist":
+        found = load("kmnist_test")
+        order = np.random.default_rng(0).permutation(len(found["test_x"]))
+        x, y = found["test_x"][order, ..., None], found["test_y"][order].astype(np.int64)
+        copies = np.resize(np.arange(HELD_OUT, len(x)), 60_000)
+        return Sets(x[copies], y[copies], x[:HELD_OUT], y[:HELD_OUT], np.empty(0, np.uint8))
+    sets = latent.private_and_public(name)
+    if few or name == "cifar10":
+        return sets
+    whole = load(name)
+    return replace(sets, x=whole["train_x"][..., None], y=whole["train_y"].astype(np.int64))
 
 
 def run_table(kind: str, budget: sf.Budget, seed: int, settings: dict[str, Any]) -> Any:
@@ -144,35 +142,15 @@ def _told(seconds: float, started: float) -> dict[str, float]:
     return {"seconds": seconds, "processor seconds": busy, "megabytes": peak_memory()}
 
 
-def remembering_pair(name: str, public: NDArray[np.uint8]) -> tuple[str, Pair]:
-    """Give the file of the public pair, and the pair with an encoder that keeps vectors."""
-    file, _ = latent.pair_of(name, "gallery", public)
-    pair = load_pair(file)
-    parts = (getattr(pair.encoder, part) for part in ("view", "centre", "weights", "radius"))
-    encoder = latent.KeptEncoder(*parts)
-    return file, Pair(encoder, pair.decoder, pair.features, pair.network, pair.about)
-
-
-def file_of_few(name: str, public: NDArray[np.uint8]) -> str:
-    """Make a pair of fewer public images: a GAN in pixels starts from them, not from vectors."""
-    path = CACHE / f"{'colour' if name == 'cifar10' else 'strokes'}-{STARTED_FROM}.pair"
-    if not path.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        few = public[:STARTED_FROM]
-        Pair.train(few, name=path.name, source="benchmark data", licence="see data").save(path)
-    return str(path)
-
-
-def judged(name: str, data: latent.Data, x: Any, y: Any, seed: int) -> dict[str, float]:
+def judged(name: str, sets: Sets, x: Any, y: Any, seed: int) -> dict[str, float]:
     """Train on drawn images, test on real ones; and look at the drawn ones."""
-    flat = x.reshape(len(x), -1) / np.float32(255)
-    test = data["test_x"].reshape(len(data["test_x"]), -1) / np.float32(255)
+    flat, test = unit_pixels(x), unit_pixels(sets.test_x)
     learners = {
         "logistic regression": LogisticRegression(max_iter=50),
         "MLP": MLPClassifier(max_iter=10, random_state=seed),
     }
     accuracy = {
-        key: float(learner.fit(flat, y).score(test, data["test_y"]))
+        key: float(learner.fit(flat, y).score(test, sets.test_y))
         for key, learner in learners.items()
     }
     return accuracy | (looks(name)[0](x[..., 0]) if name != "kmnist" else {})
