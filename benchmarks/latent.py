@@ -1,245 +1,260 @@
 """How good are the images of `mge` and `dre`, for private and public image sets that never overlap?
 
     python benchmarks/latent.py cifar10 dre 1 0                      # set, method, epsilon, seed
+    python benchmarks/latent.py dogs,vehicles dre,mge inf,10,1 0     # several
     python benchmarks/latent.py cifar10 mge 1 0 decoder=flow
     python benchmarks/latent.py dogs dre 1 0 ratio=discriminator
+    python benchmarks/latent.py mass                                 # Table 3, for several seeds
 
-Epsilon "inf" leaves the noise out; the method "public" draws public images all alike, which is the
-lower end, and "decoded" decodes the private images' own vectors, which is the upper one. Private
-and public: cifar10 with Tiny-ImageNet at 32 x 32; mnist and fashion_mnist with QuickDraw, notMNIST,
-Kuzushiji and Omniglot; dogs (with cats) and vehicles, halves of classes of Tiny-ImageNet at
-64 x 64, with the other half of all its classes (ImageNet networks have seen them).
+The sets are those of `latent_sets.py`. Epsilon "inf" leaves the noise out. The method "public"
+draws public images all alike, which is the lower end; "decoded" decodes the private images' own
+vectors, which is the upper one; "moments" is what these are compared with.
 
 Add-remove, delta = 1e-5. Each run adds a row to the result; a row that is there is not run again.
-Feature vectors and pairs are kept in the user's cache with the time that they took. Needs the
-benchmark data (SFUMATO_DATA), and for CIFAR-10 the file cifar10.npz in SFUMATO_CIFAR10.
+What networks see of images is kept in the user's cache with the time that it took (`kept.py`).
+Needs the benchmark data (SFUMATO_DATA), and for CIFAR-10 the file cifar10.npz in it or in
+SFUMATO_CIFAR10.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import sys
-from hashlib import sha256
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from PIL import Image
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 import sfumato as sf
 import sfumato.methods.latent.base as latent
-from fid import features_of, kept_features, some
+import sfumato.public.pair as public_pair
 from harness import RESULTS, peak_memory, timed, write_result
-from mepf import CACHE, PICTURES, images
+from kept import CACHE, KeptRows, KeptView
+from latent_sets import SUPERCLASSES, Sets, private_and_public
+from mepf import PICTURES
 from resnet9 import ResNet9
-from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.rows import EncodedImages
-from sfumato.evaluation.frechet import frechet_distance
+from sfumato.evaluation.frechet import frechet_distance, unit_pixels
 from sfumato.evaluation.grids import sample_grid
 from sfumato.evaluation.modes import NDB_BINS, different_bins, precision_recall
+from sfumato.methods.latent.dre import Dre
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
-from sfumato.public.encoder import Encoder
+from sfumato.public.catalogue import load_network
+from sfumato.public.inception import FidInception
 from sfumato.public.pair import Pair, load_pair
 from sfumato.registry import method_class
 
-LOOKED_AT = 1000  # pictures that Inception sees, generated and real
-JUDGED = 20_000  # generated pictures that classifiers are trained on
-STROKES = 20_000  # public pictures of strokes
-DOGS, VEHICLES = range(24, 33), (70, 81, 94, 103, 107, 116, 121, 133, 145, 153, 164, 166)
-SUPERCLASSES = {"dogs": DOGS, "vehicles": VEHICLES}
-Data = dict[str, NDArray[Any]]
+LOOKED_AT = 500  # pictures that Inception sees, generated and real
+JUDGED = {3: 20_000, 1: 5000}  # generated pictures that classifiers are trained on, by channels
+SEEDS_OF_MASS = 3
+STROKES = ("mnist", "fashion_mnist")  # on which Inception says little
+EPSILONS = ("inf", "10", "3", "1", "0.1")
 
 
-class KeptEncoder(Encoder):
-    """An encoder of public benchmark images, whose vectors are kept with the time they took."""
-
-    def __call__(self, batch: Batch) -> NDArray[np.float64]:
-        asked = sha256(json.dumps(self.describe()).encode() + batch.numbers.tobytes())
-        path = CACHE / f"vectors-{asked.hexdigest()[:16]}.npz"
-        if not path.exists():
-            with timed() as taken:
-                found = super().__call__(batch)
-            np.savez(path, found=found, seconds=taken["seconds"])
-        kept = np.load(path)
-        Clock.seconds += float(kept["seconds"])
-        vectors: NDArray[np.float64] = kept["found"]
-        return vectors
-
-
-class Clock:
-    """What encoding took when it was done."""
-
-    seconds = 0.0
-
-
-def tiny_imagenet() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Unpack 15,000 pictures of 64 x 64."""
-    packed = np.load(Path(os.environ["SFUMATO_DATA"]) / "tiny_imagenet_64_sample15k.npz")
-    content, ends = packed["train_bytes"], packed["train_off"]
-    pictures = [
-        np.asarray(Image.open(io.BytesIO(content[a:b].tobytes())).convert("RGB"))
-        for a, b in pairwise(ends)
-    ]
-    return np.stack(pictures), packed["train_y"].astype(np.int64)
-
-
-def strokes() -> NDArray[np.uint8]:
-    """Gather public pictures of strokes and glyphs."""
-    found = []
-    for file in ("quickdraw345_28", "notmnist_test", "kmnist_test", "omniglot_small"):
-        arrays = np.load(Path(os.environ["SFUMATO_DATA"]) / f"{file}.npz")
-        found += [arrays[key] for key in arrays.files if arrays[key].ndim == 3]
-    whole = np.concatenate(found)
-    return whole[np.random.default_rng(0).permutation(len(whole))[:STROKES], ..., None]
-
-
-def private_and_public(name: str) -> tuple[Data, NDArray[np.uint8], NDArray[np.int64]]:
-    """Give the private set, the public images, and the public images' own classes, if known."""
-    if name in SUPERCLASSES:
-        x, y = tiny_imagenet()
-        half = np.random.default_rng(0).permutation(len(x)) < len(x) // 2
-        own = half & np.isin(y, SUPERCLASSES[name])
-        return {"train_x": x[own]}, x[~half], y[~half]
-    data = images(name)
-    if name == "cifar10":
-        x, y = tiny_imagenet()
-        small = x.reshape(-1, 32, 2, 32, 2, 3).mean(axis=(2, 4))
-        return data, np.rint(small).astype(np.uint8), y
-    return data | {"train_x": data["train_x"][..., None]}, strokes(), np.zeros(0, np.int64)
-
-
-def pair_of(name: str, decoder: str, public: NDArray[np.uint8]) -> tuple[str, float]:
-    """Make the pair, or find the one that was made; give its file and the time that it took."""
+def pair_of(name: str, decoder: str, sets: Sets) -> tuple[str, Pair, float]:
+    """Make the pair, or find the one that was made; give its file, it, and the time it took."""
+    public_pair.load_view = kept_view  # type: ignore[attr-defined]
     path = CACHE / f"{name}-{decoder}.pair"
     seconds = path.with_suffix(".seconds")
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         with timed() as taken:
             made = Pair.train(
-                public, name=path.name, source="benchmark data", licence="see data", decoder=decoder
-            )
+                sets.public, name=path.name, source="benchmark data", licence="see data",
+                decoder=decoder,
+            )  # fmt: skip
         made.save(path)
         seconds.write_text(str(taken["seconds"]))
-    return str(path), float(seconds.read_text())
+    pair = load_pair(path)
+    return str(path), pair, float(seconds.read_text())
+
+
+@cache
+def kept_view(network: str, shape: tuple[int, int, int]) -> KeptView:
+    """Look with a network whose sights are kept."""
+    return KeptView(load_network(network), shape)
 
 
 def run(
     name: str, kind: str, epsilon: float, seed: int, settings: dict[str, Any]
-) -> dict[str, Any]:
-    """Fit, draw and judge once."""
-    data, public, classes = private_and_public(name)
-    x, y = data["train_x"], data.get("train_y")
-    file, made_in = pair_of(name, str(settings.pop("decoder", "gallery")), public)
-    pair = load_pair(file)
-    kept = Pair(
-        KeptEncoder(*(getattr(pair.encoder, k) for k in ("view", "centre", "weights", "radius"))),
-        pair.decoder, pair.features, pair.network, pair.about,
-    )  # fmt: skip
-    result: dict[str, Any] = {"seconds of the pair": made_in}
+) -> Iterator[dict[str, Any]]:
+    """Fit, draw and judge once; what takes long comes later."""
+    sets = private_and_public(name)
+    drawer = str(settings.pop("decoder", "gallery"))
     rng = np.random.default_rng(seed)
-    drawn_y = None if y is None else rng.integers(10, size=JUDGED)
+    result: dict[str, Any] = {}
+    y = None
     if kind == "public":
-        drawn_x = public[rng.integers(len(public), size=JUDGED)]
-    elif kind == "decoded":
-        chosen = rng.choice(len(x), min(LOOKED_AT, len(x)), replace=False)
-        drawn_x, drawn_y = kept.decode(kept.encoder.of_images(x[chosen]), seed), None
+        x = sets.public[rng.integers(len(sets.public), size=LOOKED_AT)]
+    elif kind == "moments":
+        model, result = fitted(sf.Moments(seed=seed), sets, epsilon)
+        x, y = drawn(model, sets, seed)
     else:
-        drawn_x, drawn_y, more = synthesized(kind, file, kept, x, y, epsilon, seed, settings)
-        result |= more
-        if name in SUPERCLASSES and "weights" in more:
-            right = np.isin(classes, SUPERCLASSES[name])
-            result["mass on the superclass"] = float(result.pop("weights")[0][right].sum())
-    result.pop("weights", None)
-    result |= judged(name, data, drawn_x, drawn_y, seed)
-    if seed == 0 and not settings:
+        file, pair, result["seconds of the pair"] = pair_of(name, drawer, sets)
+        if kind == "decoded":
+            chosen = rng.choice(len(sets.x), min(LOOKED_AT, len(sets.x)), replace=False)
+            x = pair.decode(pair.encoder.of_images(sets.x[chosen]), seed)
+        else:
+            method: Any = method_class(kind)(pair=file, seed=seed, **settings)  # type: ignore[call-arg]
+            latent._pair = lambda _: pair  # type: ignore[assignment]
+            assert isinstance(pair.encoder.view, KeptView)
+            pair.encoder.view.seconds = 0.0
+            model, told = fitted(method, sets, epsilon)
+            result |= told | {"seconds of encoding": pair.encoder.view.seconds}
+            if "weights" in model.learned:
+                result |= weighed(model.learned["weights"], sets)
+            with timed() as taken:
+                x, y = drawn(model, sets, seed)
+            result["seconds of sampling"] = taken["seconds"]
+    if seed == 0:
         PICTURES.mkdir(exist_ok=True)
-        labels = np.zeros(len(drawn_x), np.int64) if drawn_y is None else drawn_y
-        picture = sample_grid(drawn_x, labels)
-        (PICTURES / f"{kind}-{name}-{epsilon:g}.png").write_bytes(picture)
-    return result
+        label = f"{kind}-{name}-{epsilon:g}" + ("-flow" if drawer == "flow" else "")
+        labels = np.zeros(len(x), np.int64) if y is None else y
+        if not settings:
+            (PICTURES / f"{label}.png").write_bytes(sample_grid(x, labels))
+    result |= judged(name, sets, x, y, seed)
+    yield result
+    yield result | looked_at(name, sets, x)
 
 
-def synthesized(
-    kind: str, file: str, pair: Pair, x: Any, y: Any, epsilon: float, seed: int, settings: Any
-) -> tuple[NDArray[np.uint8], NDArray[np.int64] | None, dict[str, Any]]:
-    """Fit and draw."""
-    height, width, channels = x.shape[1:]
-    labels = () if y is None else tuple(range(10))
-    form = sf.Images(height=height, width=width, channels=channels, classes=labels)
-    schema = sf.Schema(images=form)
-    method: Any = method_class(kind)(pair=file, seed=seed, **settings)  # type: ignore[call-arg]
-    latent._pair = lambda _: pair  # type: ignore[assignment]  # the one that keeps vectors
-    rows = EncodedImages((x, y), ImageCodec(form))
+def fitted(method: Any, sets: Sets, epsilon: float) -> tuple[Any, dict[str, Any]]:
+    """Fit; give the model, and what it took beside encoding that was done before."""
+    height, width, channels = sets.x.shape[1:]
+    form = sf.Images(
+        height=height, width=width, channels=channels, classes=tuple(range(sets.classes))
+    )
+    rows = EncodedImages((sets.x, sets.y), ImageCodec(form))
     budget = sf.Budget(epsilon=min(epsilon, 1e4), delta=1e-5)
+    schema = sf.Schema(images=form)
     curator = Curator(rows, budget, ledger=Ledger(":memory:"), dataset="benchmark", schema=schema)
-    Clock.seconds = 0.0
     with timed() as taken:
         model = method.learn(curator)
-    told = {
-        "seconds of encoding": Clock.seconds,
+    return model, {
         "seconds of the rest": taken["seconds"],
         "epsilon spent": model.guarantee.epsilon,
         "megabytes": peak_memory(),
     }
-    if "weights" in model.learned:
-        weights = model.learned["weights"].astype(np.float64)
-        sizes = 1 / np.square(weights / weights.sum(1, keepdims=True)).sum(1)
-        told |= {"effective images, least": float(sizes.min()), "weights": weights}
-    with timed() as taken:
-        drawn = model.sample(JUDGED if y is not None else LOOKED_AT, seed=seed)
-    told["seconds of sampling"] = taken["seconds"]
-    return drawn.x.reshape(-1, height, width, channels), drawn.y, told
 
 
-def judged(name: str, data: Data, x: Any, y: Any, seed: int) -> dict[str, float]:
-    """Compare with real images; where there are labels, train on drawn ones and test on real."""
-    found: dict[str, float] = {}
-    if x.shape[-1] == 3:
-        real = kept_features(name, some(data["train_x"], LOOKED_AT))
-        made = features_of(some(x, LOOKED_AT))
-        found["FID"] = frechet_distance(real, made)
-        found |= precision_recall(real, made)
-        found["NDB"] = different_bins(real, made, NDB_BINS)
-    if y is None:
-        return found
-    if name == "cifar10":
-        learner = ResNet9((32, 32, 3), epochs=4, seed=seed, width=0.25)
-        learner.fit(x, y)
-        return found | {"ResNet9": learner.score(data["test_x"], data["test_y"])}
-    flat = x.reshape(len(x), -1) / np.float32(255)
-    test = data["test_x"].reshape(len(data["test_x"]), -1) / np.float32(255)
-    learners = {
-        "logistic regression": LogisticRegression(max_iter=5000),
-        "MLP": MLPClassifier(max_iter=5000, random_state=seed),
+def weighed(weights: NDArray[np.float32], sets: Sets) -> dict[str, float]:
+    """Tell how many images bear the weights, and how much lies on the right superclass."""
+    shares = weights.astype(np.float64) / weights.sum(axis=1, keepdims=True, dtype=np.float64)
+    told = {"effective images, least": float((1 / np.square(shares).sum(axis=1)).min())}
+    if sets.right is not None:
+        told["mass on the superclass"] = float(shares[0][sets.right].sum())
+    return told
+
+
+def drawn(model: Any, sets: Sets, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64] | None]:
+    """Draw as many images as are judged."""
+    found = model.sample(JUDGED[sets.x.shape[-1]] if sets.classes else LOOKED_AT, seed=seed)
+    return found.x.reshape(-1, *sets.x.shape[1:]), found.y
+
+
+class HalfInception(FidInception):
+    """Inception in half precision."""
+
+    def _pooled(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return super()._pooled(x).float()
+
+
+@cache
+def inception() -> KeptRows:
+    """What Inception sees, kept; in half precision, which is 1% of a feature and twice as fast."""
+    network = HalfInception()
+    return KeptRows(f"inception-{network.about.digest[:16]}", network.features)
+
+
+def looked_at(name: str, sets: Sets, x: NDArray[np.uint8]) -> dict[str, float]:
+    """Compare with real images by Inception, and by pixels."""
+    if name in STROKES:
+        return {}
+    real, made = (some(each) for each in (sets.x, x))
+    (features, _), (made_features, _) = inception()(real), inception()(made)
+    return {
+        "FID": frechet_distance(features, made_features),
+        **precision_recall(features, made_features),
+        "NDB": different_bins(unit_pixels(some(sets.x, 5000)), unit_pixels(made), NDB_BINS),
     }
-    for key, learner in learners.items():
-        found[key] = float(learner.fit(flat, y).score(test, data["test_y"]))
+
+
+def some(images: NDArray[np.uint8], most: int = LOOKED_AT) -> NDArray[np.uint8]:
+    """Take some images, the same ones each time."""
+    return images[np.sort(np.random.default_rng(0).permutation(len(images))[:most])]
+
+
+def judged(name: str, sets: Sets, x: Any, y: Any, seed: int) -> dict[str, float]:
+    """Where there are labels, train on drawn images and test on real ones."""
+    if y is None or sets.test_x is None:
+        return {}
+    if x.shape[-1] == 3:
+        learner = ResNet9(x.shape[1:], epochs=4, seed=seed, width=0.25).fit(x, y)
+        return {"ResNet9": learner.score(sets.test_x, sets.test_y)}
+    learners = {
+        "logistic regression": LogisticRegression(max_iter=300),
+        "MLP": MLPClassifier(max_iter=30, early_stopping=True, random_state=seed),
+    }
+    pixels, test = unit_pixels(x), unit_pixels(sets.test_x)
+    return {
+        key: float(learner.fit(pixels, y).score(test, sets.test_y))
+        for key, learner in learners.items()
+    }
+
+
+def mass(names: list[str]) -> dict[str, Any]:
+    """Table 3: how much of the weight lies on images of the private kind."""
+    found: dict[str, Any] = {}
+    for name in names:
+        sets = private_and_public(name)
+        file, pair, _ = pair_of(name, "gallery", sets)
+        latent._pair = lambda _, pair=pair: pair  # type: ignore[assignment,misc]
+        assert sets.right is not None
+        told: dict[str, Any] = {
+            "private images": len(sets.x),
+            "public images": len(sets.public),
+            "of them right": int(sets.right.sum()),
+        }
+        for sharpness, epsilon in product((1.0, 3.0), EPSILONS):
+            runs = []
+            for seed in range(SEEDS_OF_MASS):
+                method = Dre(pair=file, seed=seed, sharpness=sharpness)
+                model, _ = fitted(method, sets, float(epsilon))
+                runs.append(weighed(model.learned["weights"], sets))
+            told[f"{epsilon} {sharpness:g}"] = {k: [run[k] for run in runs] for k in runs[0]}
+        found[name] = told
+        print(name, found[name], flush=True)
     return found
 
 
 def main() -> None:
     """Run what is asked for and add it to the result."""
-    name, kind, epsilon, seed, *rest = sys.argv[1:]
-    settings = {
-        key: json.loads(value) if value[:1].isdigit() else value
-        for key, value in (each.split("=", 1) for each in rest)
-    }
     path = RESULTS / "latent.json"
-    key = " ".join(sys.argv[1:])
-    if path.exists() and key in json.loads(path.read_text())["runs"]:
-        return print(f"{key} is there")
-    result = run(name, kind, float(epsilon), int(seed), settings)
-    print(key, result, flush=True)
-    runs = json.loads(path.read_text())["runs"] if path.exists() else {}
-    write_result("latent", {"runs": runs | {key: result}})
+    found = json.loads(path.read_text()) if path.exists() else {"runs": {}}
+    if sys.argv[1] == "mass":
+        masses = mass(sys.argv[2:] or list(SUPERCLASSES))
+        found = json.loads(path.read_text()) if path.exists() else {"runs": {}}
+        return write_result("latent", found | {"mass": found.get("mass", {}) | masses})
+    names, kinds, epsilons, seeds, *rest = (each.split(",") for each in sys.argv[1:])
+    for name, kind, epsilon, seed in product(names, kinds, epsilons, seeds):
+        settings = dict(each[0].split("=", 1) for each in rest)
+        key = " ".join([name, kind, epsilon, seed, *(each[0] for each in rest)])
+        if key in found["runs"]:
+            print(f"{key} is there")
+            continue
+        numbers = {k: json.loads(v) if v[:1].isdigit() else v for k, v in settings.items()}
+        for result in run(name, kind, float(epsilon), int(seed), numbers):
+            print(key, result, flush=True)
+            found = json.loads(path.read_text()) if path.exists() else {"runs": {}}
+            write_result("latent", found | {"runs": found["runs"] | {key: result}})
     return None
 
 

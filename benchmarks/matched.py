@@ -22,7 +22,7 @@ from harness import RESULTS, peak_memory, timed, write_result
 from sfumato.datasets import load
 from sfumato.evaluation.classifiers import classifiers
 from sfumato.evaluation.grids import sample_grid
-from sfumato.evaluation.utility import Examples, train_and_score, train_on_synthetic
+from sfumato.evaluation.utility import LabelledRows, train_and_score, train_on_synthetic
 from sfumato.methods.embedding.base import EmbeddingMethod
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.schema import Categorical, Images, Numeric, Schema
@@ -165,7 +165,7 @@ def _image_run(make: type[EmbeddingMethod], data: str, epsilon: float, seed: int
     schema = Schema(images=Images(height=28, width=28, classes=tuple(range(10))))
     arrays = load(data)
     private = (arrays["train_x"], arrays["train_y"])
-    test = Examples(_unit(arrays["test_x"]), arrays["test_y"].astype(int))
+    test = LabelledRows(_unit(arrays["test_x"]), arrays["test_y"].astype(int))
     with timed() as taken:
         made = make(seed=seed).fit(private, schema, budget(epsilon)).sample(60_000, seed=seed)
     memory = peak_memory()
@@ -173,7 +173,7 @@ def _image_run(make: type[EmbeddingMethod], data: str, epsilon: float, seed: int
         PICTURES.mkdir(parents=True, exist_ok=True)
         picture = PICTURES / f"{make.name}-{data}-{epsilon:g}.png"
         picture.write_bytes(sample_grid(made.x, made.y))
-    train = Examples(_unit(made.x[:MOST_ROWS]), made.y[:MOST_ROWS].astype(int))
+    train = LabelledRows(_unit(made.x[:MOST_ROWS]), made.y[:MOST_ROWS].astype(int))
     learners = classifiers("twelve", 10, seed)
     scored = train_and_score(learners, {"synthetic": (train, test)}, 10)["synthetic"]
     accuracy = {learner: figures["accuracy"] for learner, figures in scored.items()}

@@ -44,7 +44,7 @@ IMAGES = {
 def speed() -> None:
     """The embedding of 60,000 images of 784 pixels in 10,000 features, beside the bare product."""
     schema = Schema(images=Images(height=28, width=28, classes=tuple(range(10))))
-    embedding = MeanEmbedding(Merf().space(schema), 10_000, 0)
+    embedding = MeanEmbedding(Merf().point_space(schema), 10_000, 0)
     statistic, frequencies = embedding.statistic, embedding.fourier.frequencies
     rng = np.random.default_rng(0)
     bare = summed = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Budget, TrainingSpend
 from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.planning import plan_training
 from sfumato.schema import Categorical, Images, Numeric, Schema
 
 torch = pytest.importorskip("torch")
@@ -22,6 +24,7 @@ from learners import Seeded  # noqa: E402
 from methods.forms import curator_of, no_noise  # noqa: E402
 from sfumato.loading import load  # noqa: E402
 from sfumato.methods.gan.method import Gan  # noqa: E402
+from sfumato.privacy.dpsgd import State, first_state, noisy_steps  # noqa: E402
 from sfumato.public.pair import Pair  # noqa: E402
 
 TABLE = Schema(
@@ -73,7 +76,7 @@ def test_columns_are_learned_by_class(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"start": "public"}, {"start": "public", "inside": "features"}]
+    "settings", [{}, {"start": "public"}, {"start": "public", "space": "features"}]
 )
 def test_images_are_learned_in_pixels_and_in_features(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -103,12 +106,76 @@ def test_images_are_learned_in_pixels_and_in_features(
     assert np.array_equal(first.x, again.x)
 
 
+def test_a_steep_critic_is_penalised_where_points_are_generated() -> None:
+    """The score of class c is s_c x: its squared slope, halved, is added for each point."""
+    scores = torch.nn.Linear(4, 2, bias=False)
+    slopes = torch.tensor([[1.0, 0, 0, 0], [0, 2, 2, 0]])
+    with torch.no_grad():
+        scores.weight.copy_(slopes)
+    losses = []
+    for penalty in (0.0, 3.0):
+        method = Gan(target="side", penalty=penalty)
+        learner = method.learner(method.point_space(TABLE), np.ones(2))
+        learner.module = scores
+        losses.append(learner.loss_of_others(torch.ones(3, 4), torch.tensor([0, 1, 1])))
+    assert float((losses[1] - losses[0]).detach()) == pytest.approx(3 / 2 * (1 + 8 + 8))
+    losses[1].backward()
+    assert scores.weight.grad is not None
+
+
+def test_a_row_adds_no_more_than_is_paid_for_whoever_stands_beside_it() -> None:
+    """Also a row that the critic scores wildly; parts differ by less than the slack of clipping."""
+    method = Gan(target="side", clip=0.01)
+    learner = method.learner(method.point_space(TABLE), np.array([1.0, 3.0]))
+    points, labels = learner.examples(TableCodec(TABLE).encode(rows(40)))
+    points = torch.from_numpy(points)
+    points[0] = 1e6
+    each = (points, torch.from_numpy(labels))
+
+    def summed(chosen: slice) -> torch.Tensor:
+        parts = learner.clipped_sum([array[chosen] for array in each], method.clip)
+        return torch.cat([part.flatten() for part in parts])
+
+    parts = [summed(slice(i, i + 1)) for i in range(40)]
+    assert max(float(part.norm()) for part in parts) <= 1
+    assert min(float(part.norm()) for part in parts) > 0.9  # they are clipped, not small
+    assert float((summed(slice(None)) - torch.stack(parts).sum(0)).norm()) < 1e-9
+
+
+def test_an_interrupted_training_goes_on_as_if_it_had_not_been() -> None:
+    """Critic, generator, its average and both optimisers' memories are taken up."""
+    method = Gan(target="side", rate=0.2, epochs=8, critic_steps=3)
+    space = method.point_space(TABLE)
+    spend = plan_training(
+        "t", method.learner(space, np.ones(2)).dim, method.schedule, Budget(epsilon=30), ()
+    )
+    examples = method.learner(space, np.ones(2)).examples(TableCodec(TABLE).encode(rows(200)))
+    randomness = Seeded()
+    saved: list[tuple[State, Seeded]] = []
+
+    def steps(start: State | None, drawn: Seeded) -> State:
+        learner = method.learner(space, np.array([120.0, 80.0]))
+        return noisy_steps(
+            learner, examples, method.schedule, spend, drawn,
+            start=start or first_state(learner),
+            save=lambda state: saved.append((state, deepcopy(drawn))),
+        )  # fmt: skip
+
+    whole = steps(None, randomness)
+    again = steps(*saved[len(saved) // 2])
+    assert again.step == whole.step == method.schedule.steps
+    assert whole.arrays.keys() == again.arrays.keys()
+    for name, array in whole.arrays.items():
+        assert np.array_equal(array, again.arrays[name]), name
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
         ({"start": "middle"}, "start is one of scratch, public"),
-        ({"inside": "out"}, "inside is one of rows, features"),
+        ({"space": "out"}, "space is one of rows, features"),
         ({"critic_steps": 0}, "critic_steps"),
+        ({"penalty": -1}, "penalty"),
     ],
 )
 def test_settings_without_sense_are_refused(settings: dict[str, Any], told: str) -> None:
@@ -118,6 +185,6 @@ def test_settings_without_sense_are_refused(settings: dict[str, Any], told: str)
 
 def test_public_images_are_for_image_sets() -> None:
     with pytest.raises(SfumatoError, match="for tables start from scratch"):
-        Gan(inside="features", pair="p").plan(TABLE, Budget(epsilon=1))
+        Gan(space="features", pair="p").plan(TABLE, Budget(epsilon=1))
     with pytest.raises(SfumatoError, match="gan needs a public encoder and decoder"):
         Gan(start="public").plan(SHAPES, Budget(epsilon=1))

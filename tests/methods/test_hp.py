@@ -27,7 +27,7 @@ def test_without_noise_the_release_is_the_plain_mean_embedding(form: str) -> Non
     method, schema = FORMS[f"hp, {form}"]
     assert isinstance(method, Hp)
     rows = encoded(method, schema, 50, 0)
-    layout = method.space(schema)
+    layout = method.point_space(schema)
     curator = curator_of(rows, schema, PLENTY, no_noise)
     targets = method.targets(curator, layout, np.full(layout.classes, 50.0))
     labels = rows.codes[:, layout.class_column] if layout.classes > 1 else np.zeros(50, int)
@@ -52,7 +52,7 @@ def test_columns_that_do_not_vary_are_left_out_of_products() -> None:
     schema = Schema(columns={name: Numeric(low=0, high=1) for name in ("a", "b", "still")})
     method = Hp()
     rng = np.random.default_rng(0)
-    layout = method.space(schema)
+    layout = method.point_space(schema)
     numbers = rng.random((1000, 3), np.float32)
     numbers[:, 2] = 0.5
     rows = Batch(np.zeros((1000, 3), np.int32), numbers)
@@ -65,7 +65,7 @@ def test_the_more_rows_the_more_columns_are_multiplied() -> None:
     names = [f"column {i}" for i in range(12)]
     schema = Schema(columns={name: Numeric(low=0, high=1) for name in names})
     method = Hp()
-    layout = method.space(schema)
+    layout = method.point_space(schema)
     numbers = np.random.default_rng(0).random((100, 12), np.float32)
     rows = Batch(np.zeros((100, 12), np.int32), numbers)
     sizes, spent = [], []
@@ -89,12 +89,12 @@ def test_every_draw_is_a_release_of_its_own_and_all_together_keep_the_budget() -
 def test_more_columns_make_coarser_kernels() -> None:
     def kernels(columns: int) -> Any:
         schema = Schema(columns={str(i): Numeric(low=0, high=1) for i in range(columns)})
-        return Hp().kernels(Hp().space(schema))
+        return Hp().kernels(Hp().point_space(schema))
 
     assert kernels(2).alone.length == pytest.approx(0.1)
     assert kernels(2).together.order == 12
     assert kernels(600).together.length > 8 * kernels(2).together.length
-    pixels = Hp().kernels(Hp().space(Schema(images=Images(height=28, width=28))))
+    pixels = Hp().kernels(Hp().point_space(Schema(images=Images(height=28, width=28))))
     assert pixels.alone.order == 5
     assert pixels.together.order == 3
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel, k_means
+from sfumato.methods.clusters import k_means
+from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.labelled_vectors import Codebook
 

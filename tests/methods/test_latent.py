@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
 from sfumato.errors import SfumatoError
+from sfumato.methods.latent.means import denoised_means
 from sfumato.methods.latent.ratio import class_weights, effective_size
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.noise import Sampler
@@ -82,13 +84,13 @@ def test_a_vector_depends_on_its_image_alone_and_is_no_longer_than_one(pair_file
     assert np.linalg.norm(together, axis=1).max() <= 1 + 1e-12
 
 
-@pytest.mark.parametrize("method", [Mge, Dre])
+@pytest.mark.parametrize("method", [Mge(), Mge(groups=3), Dre()])
 @pytest.mark.parametrize("relation", list(Relation))
 def test_one_image_moves_the_sum_no_further_than_is_paid_for(
-    method: type[Mge | Dre], relation: Relation, pair_file: str
+    method: Mge | Dre, relation: Relation, pair_file: str
 ) -> None:
     """Whatever the image: also one that the network sees nothing of, or is all white."""
-    made = method(pair=pair_file)
+    made = replace(method, pair=pair_file)
     space = made.space(SHAPES)
     statistic = made.summed(space, made.public_pair(space))
     odd = np.stack([np.zeros((12, 12, 3)), np.full((12, 12, 3), 255)]).astype(np.uint8)
@@ -126,7 +128,7 @@ def test_a_gaussian_has_the_mean_and_the_variance_of_the_class(pair_file: str) -
         own = vectors[rows.codes[:, 0] == label]
         assert np.abs(model.learned["means"][label] - own.mean(axis=0)).max() < 0.02
         assert model.learned["variances"][label] == pytest.approx(
-            own.var(axis=0), rel=0.3, abs=0.01
+            own.var(axis=0), rel=0.3, abs=0.02
         )
 
 
@@ -147,17 +149,95 @@ def test_classes_are_drawn_from_the_public_images_that_show_them(
         assert made[..., strong].mean() - made[..., weak].mean() > 40
 
 
+@pytest.mark.parametrize("groups", [1, 4])
+def test_a_mixture_has_the_mean_and_the_shape_of_the_class(groups: int, pair_file: str) -> None:
+    rows = encoded(private(300))
+    method = Mge(pair=pair_file, groups=groups)
+    model = method.learn(curator_of(rows, SHAPES, Budget(epsilon=1e4), no_noise))
+    vectors = load_pair(pair_file).encoder(rows)
+    pair = method.public_pair()
+    labels = np.repeat([0, 1], 4000)
+    drawn = method.drawn(pair, model.learned, labels, np.random.default_rng(0))
+    for label in (0, 1):
+        own = vectors[rows.codes[:, 0] == label]
+        assert np.abs(drawn[labels == label].mean(axis=0) - own.mean(axis=0)).max() < 0.06
+    apart = (
+        vectors
+        - np.stack([vectors[rows.codes[:, 0] == k].mean(0) for k in (0, 1)])[rows.codes[:, 0]]
+    )
+    around = drawn - np.stack([drawn[labels == k].mean(0) for k in (0, 1)])[labels]
+    near = np.corrcoef(np.cov(apart.T).ravel(), np.cov(around.T).ravel())[0, 1]
+    assert near > 0.8
+    assert np.cov(around.T).trace() == pytest.approx(np.cov(apart.T).trace(), rel=0.35)
+    planned = method.plan(SHAPES, Budget(epsilon=1, delta=1e-5)).guarantee.epsilon
+    assert 0.9 < planned <= 1
+    (noise, _) = method.expect(SHAPES, Budget(epsilon=1, delta=1e-5), 100_000)
+    assert 0 < noise.part < 0.1
+
+
+def kinds_of_pictures(rows: int = 3000) -> tuple[np.ndarray, np.ndarray]:
+    """Public vectors of 20 kinds, which differ in three of ten directions."""
+    rng = np.random.default_rng(0)
+    centres = np.zeros((20, 10))
+    centres[:, :3] = rng.normal(size=(20, 3))
+    kind = rng.integers(20, size=rows)
+    return (centres[kind] + 0.3 * rng.normal(size=(rows, 10))) / 4, kind
+
+
+def test_weights_gather_on_the_private_kind() -> None:
+    public, kind = kinds_of_pictures()
+    means = np.stack([public[kind == k].mean(axis=0) for k in range(20)])
+    own = int(np.square(means).sum(axis=1).argmax())
+    (logs,) = class_weights(public, means[own : own + 1], np.array([10_000.0]), 3.0)
+    shares = np.exp(logs - logs.max())
+    shares /= shares.sum()
+    assert shares[kind == own].sum() > 0.5
+    assert shares @ public == pytest.approx(means[own], abs=0.02)
+
+
+def test_weights_of_all_noise_are_alike() -> None:
+    public, kind = kinds_of_pictures()
+    sizes = []
+    for sigma in (0.0, 100.0, 3000.0):
+        noise = sigma / 1000 * np.random.default_rng(1).normal(size=10)
+        mean = public[kind == 7].mean(axis=0) + noise
+        (logs,) = class_weights(public, mean[None], np.array([1000.0]), sigma)
+        sizes.append(effective_size(logs))
+    assert sizes[0] < sizes[1] < sizes[2]
+    assert sizes[2] > 1000
+
+
+def test_means_are_sought_where_public_kinds_differ() -> None:
+    """Noise in the directions in which no kinds differ is not believed."""
+    public, kind = kinds_of_pictures()
+    truth = np.stack([public[kind == k].mean(axis=0) for k in range(8)])
+    counts = np.full(8, 500.0)
+    sigma = 60.0
+    noisy = truth + sigma / 500 * np.random.default_rng(2).normal(size=truth.shape)
+    found, _ = denoised_means(public, noisy, counts, sigma)
+    assert np.abs(found - truth)[:, 3:].max() < 0.5 * np.abs(noisy - truth)[:, 3:].max()
+    assert np.square(found - truth).sum() < 0.6 * np.square(noisy - truth).sum()
+
+
 def test_weights_leave_enough_images() -> None:
     """Even where the private mean lies far from all public vectors."""
-    rng = np.random.default_rng(0)
-    public = rng.normal(size=(3000, 5)) / 3
-    means = np.array([[0.9, 0, 0, 0, 0], [0, 0.3, 0, 0, 0]])
+    public, _ = kinds_of_pictures()
+    means = np.array([[0.9] + [0.0] * 9, [0.0, 0.3] + [0.0] * 8])
     logs = class_weights(public, means, np.array([500.0, 500.0]))
-    sizes = [effective_size(each) for each in logs]
-    assert min(sizes) >= 59
-    found = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True) @ public
-    assert found[0, 0] > 0.4 > 0.2 > abs(found[0, 1])
-    assert found[1, 1] == pytest.approx(0.3, abs=0.1)
+    assert min(effective_size(each) for each in logs) >= 59.9
+
+
+def test_sharper_weights_rest_on_fewer_and_surer_images() -> None:
+    public, kind = kinds_of_pictures()
+    means = np.stack([public[kind == k].mean(axis=0) for k in range(20)])
+    own = int(np.square(means).sum(axis=1).argmax())
+    found = []
+    for sharpness in (1.0, 2.0):
+        (logs,) = class_weights(public, means[[own]], np.array([1e4]), 3.0, sharpness)
+        shares = np.exp(logs - logs.max())
+        found.append((shares[kind == own].sum() / shares.sum(), effective_size(logs)))
+    assert found[0][0] < found[1][0]
+    assert found[0][1] > found[1][1]
 
 
 def test_public_images_that_are_alike_in_a_direction_are_weighed_by_the_others() -> None:
@@ -170,22 +250,11 @@ def test_public_images_that_are_alike_in_a_direction_are_weighed_by_the_others()
     assert logs[1, 0] > logs[1, -1]
 
 
-def test_what_noise_drowns_leaves_public_images_as_they_are() -> None:
-    rng = np.random.default_rng(0)
-    public = rng.normal(size=(3000, 5)) / 3
-    mean = np.array([[0.2, 0.1, 0, 0, 0]])
-    sizes = [
-        effective_size(class_weights(public, mean, np.array([100.0]), sigma)[0])
-        for sigma in (0.0, 5.0, 50.0)
-    ]
-    assert sizes[0] < sizes[1] < sizes[2] == pytest.approx(3000)
-
-
 def test_few_public_images_are_told_of(pair_file: str) -> None:
     from sfumato.methods.latent.dre import _warn_of_few
 
-    with pytest.warns(UserWarning, match="1 of 2 classes rest on few public images"):
-        _warn_of_few(np.array([np.zeros(400), np.r_[50.0, np.zeros(399)]]))
+    with pytest.warns(UserWarning, match="1 of 2 classes rest on few of the 400 public"):
+        _warn_of_few(np.array([np.zeros(400), np.r_[50.0, np.zeros(399)]]), 30)
 
 
 @pytest.mark.parametrize("name", ["mge", "dre"])

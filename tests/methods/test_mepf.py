@@ -94,7 +94,7 @@ def test_the_release_is_the_sum_of_embeddings(centred: bool) -> None:
     method = Mepf(network="untrained", grid=2, steps=1, centred=centred)
     rows = ImageCodec(COLOUR.images).encode(coloured(20))  # type: ignore[arg-type]
     model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=1e4), no_noise))
-    mapped = method._map(method.space(COLOUR), load_network("untrained"))
+    mapped = method._map(method.point_space(COLOUR), load_network("untrained"))
     if centred:
         centre = model.releases[1].values / 2**22 / 20
         assert np.abs(centre - mapped(rows).mean(axis=0)).max() < 2**-22

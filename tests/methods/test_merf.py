@@ -22,7 +22,7 @@ def test_without_noise_the_release_is_the_plain_mean_embedding(form: str) -> Non
     rows = encoded(method, schema, 50, 0)
     curator = curator_of(rows, schema, Budget(epsilon=1), no_noise)
     model = method.learn(curator)
-    layout = method.space(schema)
+    layout = method.point_space(schema)
     embedding = MeanEmbedding(layout, 20, 0)
     points = torch.as_tensor(layout.from_batch(rows))
     plain = embedding.of_tensor(points).double().numpy()
@@ -36,13 +36,15 @@ def test_without_noise_the_release_is_the_plain_mean_embedding(form: str) -> Non
 def test_length_scales_come_closer_together_as_coordinates_grow() -> None:
     few, many = (
         length_scales(
-            Merf().space(Schema(columns={str(i): Numeric(low=0, high=1) for i in range(count)}))
+            Merf().point_space(
+                Schema(columns={str(i): Numeric(low=0, high=1) for i in range(count)})
+            )
         )
         for count in (2, 600)
     )
     assert few[-1] / few[0] > 10 > 2 > many[-1] / many[0]
     assert many[1] / few[1] == pytest.approx(math.sqrt(300))
-    pictures = Merf().space(Schema(images=Images(height=28, width=28)))
+    pictures = Merf().point_space(Schema(images=Images(height=28, width=28)))
     assert length_scales(pictures) == (pytest.approx(5.6),)
 
 

@@ -29,12 +29,19 @@ def train(
     ],
     licence: Annotated[str, typer.Option("--licence", help="Under which licence they are.")],
     network: Annotated[
-        str, typer.Option("--network", help="The public network that encodes.")
+        str,
+        typer.Option(
+            "--network",
+            help="The public network that encodes; float:timm:NAME or "
+            "float:open_clip:MODEL/WEIGHTS for transformers, one image at a time.",
+        ),
     ] = "efficientnet-lite0",
     decoder: Annotated[
         str,
         typer.Option(
-            "--decoder", help="gallery: shows the nearest public image; flow: draws a new one."
+            "--decoder",
+            help="gallery: shows the nearest public image; flow: draws a new one; "
+            "diffusers:FOLDER: a pipeline that varies an image of which it gets the embedding.",
         ),
     ] = "gallery",
     dim: Annotated[int, typer.Option("--dim", help="The length of a feature vector.")] = 128,

@@ -94,13 +94,17 @@ class Adversary(Learner):
         """Take it up."""
         self._step = int(arrays["step"])
 
+    def loss_of_others(self, points: Tensor, labels: Tensor) -> Tensor:
+        """Give the loss of points that are not private; no row is seen, so it may be any."""
+        return believed(self.module(points), labels)
+
     def drawn_classes(self, n: int, rng: np.random.Generator) -> Tensor:
         """Draw classes as frequent as the private ones."""
         return torch.from_numpy(rng.choice(len(self._shares), n, p=self._shares))
 
     def _add_others(self, *_: object) -> None:
         points, labels = self.others(np.random.default_rng([self._seed, self._step, 0]))
-        loss = believed(self.module(points), labels) * (self._expected / len(points))
+        loss = self.loss_of_others(points, labels) * (self._expected / len(points))
         parameters = self.parameters
         for parameter, part in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
             assert parameter.grad is not None

@@ -46,7 +46,7 @@ class GeneratorMethod(Method):
         """Give the code of the schema."""
         return ImageCodec(schema.images) if schema.images else TableCodec(schema)
 
-    def space(self, schema: Schema) -> PointSpace:
+    def point_space(self, schema: Schema) -> PointSpace:
         """Give the space of the schema's rows."""
         return space_of(self.codec(schema), self.target)
 
@@ -94,7 +94,7 @@ class GeneratorModel(Model):
         """Draw rows or images; only the class can be given."""
         import torch
 
-        space = self.method.space(self.schema)
+        space = self.method.point_space(self.schema)
         generator = self.method.generator(space)
         generator.load_state_dict({k: torch.tensor(v) for k, v in self.weights.items()})
         generator.eval()

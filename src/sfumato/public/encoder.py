@@ -1,6 +1,6 @@
 """An encoder: what a public network sees in an image, as a short vector no longer than 1.
 
-Let phi(x) be the averages of the maps of a network's later layers (`perceptual.py`), of norm 1.
+Let phi(x), of norm 1 at most, be what a view sees of an image (`view.py`).
 With the mean m of phi over public images and W its leading principal directions there, each divided
 by its deviation,
 
@@ -13,11 +13,13 @@ phi - m is rounded to whole multiples of 2^-18, and is no longer than 2 but for 
 of them. W is rounded to whole numbers below 2^20. By Cauchy and Schwarz every partial sum of a
 product over d averages is a whole number below 2^40 sqrt(d), at most 2^50: exact in any order.
 So is the length of v, whose entries are whole multiples of 2^-20 below 2^21 of them. So v(x) is a
-function of x alone, bit by bit, whichever images stand beside it.
+function of phi(x) alone, bit by bit, whichever images stand beside it, and what `view.py` says of
+phi holds for v.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +29,7 @@ from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError
-from sfumato.public.extractor import Extractor
-from sfumato.public.perceptual import PerceptualMap
+from sfumato.public.view import View
 from sfumato.statistics.exact_map import digest
 
 Floats = NDArray[np.float64]
@@ -38,7 +39,6 @@ _LARGEST_WEIGHT = 2.0**20
 _FINE_STEPS = 2.0**20  # of a vector's entries
 _MOST_ENTRIES = 1 << 10
 _MOST_AVERAGES = 1 << 20
-_LATER = 2 / 3  # of the layers
 _AT_ONCE = 1000  # images
 
 
@@ -49,7 +49,7 @@ class Encoder:
     Parameters
     ----------
     view
-        The averages phi.
+        What gives phi.
     centre
         The mean m, in steps.
     weights
@@ -58,17 +58,14 @@ class Encoder:
         What a product's length is divided by.
     """
 
-    view: PerceptualMap
+    view: View
     centre: Floats
     weights: Floats
     radius: float
 
     @classmethod
-    def of_public(
-        cls, network: Extractor, images: NDArray[np.uint8], dim: int
-    ) -> tuple[Encoder, Floats]:
+    def of_public(cls, view: View, images: NDArray[np.uint8], dim: int) -> tuple[Encoder, Floats]:
         """Learn from public images (n, height, width, channels), and give their vectors, too."""
-        view = view_of(network, images.shape[1:])
         if len(images) < 2 * dim:
             raise SfumatoError(
                 f"{dim} directions need at least {2 * dim} public images, and there are "
@@ -122,6 +119,12 @@ class Encoder:
         """Encode images (n, height, width, channels)."""
         return np.concatenate([self(_batch(part)) for part in _parts(images)])
 
+    def seen(self, vectors: NDArray[np.floating[Any]]) -> Floats:
+        """Give the phi of norm 1 that is nearest to having these vectors."""
+        back = np.linalg.pinv(self.weights) * (self.radius / _STEPS)
+        found = vectors.astype(np.float64) @ back + self.centre / _STEPS
+        return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9))
+
     def _vectors(self, seen: Floats) -> Floats:
         entries = self._products(seen) / self.radius
         whole = np.rint(np.clip(entries, -2, 2) * _FINE_STEPS)
@@ -138,18 +141,10 @@ class Encoder:
         return np.asarray(apart @ self.weights)
 
 
-def view_of(network: Extractor, shape: tuple[int, ...]) -> PerceptualMap:
-    """Give the averages of the later layers' maps of such images."""
-    height, width, channels = shape
-    layers = len(network.sizes(height, width, channels))
-    return PerceptualMap(
-        network, (height, width, channels), grid=1, last=max(1, round(_LATER * layers))
-    )
-
-
 def _parts(images: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
     return [images[start : start + _AT_ONCE] for start in range(0, max(1, len(images)), _AT_ONCE)]
 
 
 def _batch(images: NDArray[np.uint8]) -> Batch:
-    return Batch(np.zeros((len(images), 1), np.int32), images.reshape(len(images), -1))
+    flat = images.reshape(len(images), math.prod(images.shape[1:]))
+    return Batch(np.zeros((len(images), 1), np.int32), flat)

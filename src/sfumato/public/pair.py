@@ -19,15 +19,18 @@ from safetensors.numpy import save
 
 from sfumato.errors import SfumatoError, within
 from sfumato.progress import Progress, silent
-from sfumato.public.catalogue import load_network, picture_code
-from sfumato.public.encoder import Encoder, view_of
+from sfumato.public.borrowed import Borrowed, known_decoders, load_draws
+from sfumato.public.catalogue import picture_code
+from sfumato.public.encoder import Encoder
 from sfumato.public.flow_decoder import FlowDecoder
 from sfumato.public.gallery import Gallery
+from sfumato.public.lone_view import LoneView
 from sfumato.public.provenance import Provenance, digest_of_file
+from sfumato.public.view_catalogue import load_view
 from sfumato.storage import write_whole
 
 DECODERS = ("flow", "gallery")
-_FORMAT = 1
+_FORMAT = 2
 
 
 class Decoder(Protocol):
@@ -35,7 +38,7 @@ class Decoder(Protocol):
 
     @property
     def kind(self) -> str:
-        """Its name among `DECODERS`."""
+        """Its name: one of `DECODERS`, or what `borrowed.load_draws` knows it by."""
 
     @property
     def about(self) -> Provenance | None:
@@ -73,19 +76,26 @@ class Pair:
         progress: Progress = silent,
     ) -> Pair:
         """Learn from public images (n, height, width, channels), and say where they come from."""
-        if decoder not in DECODERS:
-            raise SfumatoError(f"a decoder is one of {', '.join(DECODERS)}, not '{decoder}'")
+        draws = None if decoder in DECODERS else load_draws(decoder)
+        if decoder not in DECODERS and draws is None:
+            known = ", ".join((*DECODERS, *known_decoders()))
+            raise SfumatoError(f"a decoder is one of {known}, not '{decoder}'")
         within(dim=(dim, 1, 1024), steps=(steps, 1, 10_000_000))
         code = picture_code() if decoder == "flow" else None
+        height, width, channels = images.shape[1:]
+        view = load_view(network, (height, width, channels))
         progress("encoding public images", None)
-        encoder, vectors = Encoder.of_public(load_network(network), images, dim)
+        encoder, vectors = Encoder.of_public(view, images, dim)
         features = vectors.astype(np.float32)
         units = features * np.float32(np.sqrt(dim))
-        found: Decoder = (
-            FlowDecoder.train(units, images, code, steps, progress)
-            if code
-            else Gallery(units, images)
-        )
+        found: Decoder
+        if draws:
+            length = view.usual_length(images) if isinstance(view, LoneView) else 1.0
+            found = Borrowed(decoder, draws, encoder, length)
+        elif code:
+            found = FlowDecoder.train(units, images, code, steps, progress)
+        else:
+            found = Gallery(units, images)
         about = Provenance(name=name, source=source, digest="", licence=licence)
         return cls(encoder, found, features, network, about)
 
@@ -97,7 +107,7 @@ class Pair:
     @cached_property
     def inputs(self) -> tuple[Provenance, ...]:
         """All that it builds on."""
-        parts = (self.about, self.encoder.view.extractor.about, self.decoder.about)
+        parts = (self.about, self.encoder.view.about, self.decoder.about)
         return tuple(part for part in parts if part is not None)
 
     def decode(self, features: NDArray[np.floating[Any]], seed: int) -> NDArray[np.uint8]:
@@ -114,7 +124,7 @@ class Pair:
         told = {
             "format": _FORMAT,
             "network": self.network,
-            "identity": encoder.view.extractor.identity,
+            "view": encoder.view.describe(),
             "shape": self.shape,
             "radius": encoder.radius,
             "decoder": self.decoder.kind,
@@ -144,23 +154,28 @@ def load_pair(path: str | Path) -> Pair:
 def _pair(path: Path, told: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Pair:
     if told["format"] != _FORMAT:
         raise SfumatoError(f"{path} was written by another version: make it anew")
-    network = load_network(told["network"])
-    if network.identity != told["identity"]:
+    height, width, channels = told["shape"]
+    view = load_view(told["network"], (height, width, channels))
+    if view.describe() != told["view"]:
         raise SfumatoError(f"{told['network']} is not the network that {path} was made with")
-    encoder = Encoder(
-        view_of(network, tuple(told["shape"])), arrays["centre"], arrays["weights"], told["radius"]
-    )
+    encoder = Encoder(view, arrays["centre"], arrays["weights"], told["radius"])
     if arrays["features"].shape[1:] != (encoder.dim,):
         raise ValueError("the features are not the encoder's")
     about = Provenance(**{**told["about"], "digest": digest_of_file(path)})
-    decoder = _decoder(told, arrays)
+    decoder = _decoder(told, arrays, encoder)
     return Pair(encoder, decoder, arrays["features"], told["network"], about)
 
 
-def _decoder(told: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Decoder:
+def _decoder(told: dict[str, Any], arrays: dict[str, NDArray[Any]], encoder: Encoder) -> Decoder:
     prefix = "decoder/"
     own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-    if told["decoder"] == "gallery":
+    kind = told["decoder"]
+    if kind == "gallery":
         units = arrays["features"] * np.float32(np.sqrt(arrays["features"].shape[1]))
         return Gallery(units, own["images"])
-    return FlowDecoder(own, picture_code(), tuple(told["shape"]))
+    if kind == "flow":
+        return FlowDecoder(own, picture_code(), encoder.view.shape)
+    draws = load_draws(kind)
+    if draws is None:
+        raise SfumatoError(f"the decoder '{kind}' is not registered here: see register_decoder")
+    return Borrowed(kind, draws, encoder, own["length"].item())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,11 +51,25 @@ class Codebook:
         return labels
 
 
+class Coordinates(Protocol):
+    """A public map from rows to points on the grid of `exact_map.on_steps`; each row for itself."""
+
+    @property
+    def dim(self) -> int:
+        """The length of a point."""
+
+    def __call__(self, batch: Batch) -> NDArray[np.float64]:
+        """Give each row's point."""
+
+    def describe(self) -> dict[str, Any]:
+        """Give the public facts that identify this map, as plain values."""
+
+
 @dataclass(frozen=True, eq=False)
 class Residuals:
     """Coordinates relative to the nearest centre of the row's class, over a bound."""
 
-    coordinates: ExactMap
+    coordinates: Coordinates
     codebook: Codebook
     bound: float
 

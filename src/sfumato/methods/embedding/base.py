@@ -67,7 +67,7 @@ class EmbeddingMethod(GeneratorMethod):
 
     def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what would be released."""
-        space = self.space(schema)
+        space = self.point_space(schema)
         counts = plan_spend("class counts", counts_of(space, self.balanced), budget, COUNT_SHARE)
         spends = [
             plan_spend(name, statistic, budget, share)
@@ -97,7 +97,7 @@ class EmbeddingMethod(GeneratorMethod):
         The length of the noise on a class's embedding is compared with the largest that the
         embedding of its rows can have.
         """
-        space = self.space(schema)
+        space = self.point_space(schema)
         of_class = rows / space.classes
         counts = plan_spend(
             "class counts", counts_of(space, self.balanced), budget, COUNT_SHARE

@@ -168,7 +168,7 @@ class Mepf(EmbeddingMethod):
             return plan
         from sfumato.methods.embedding.trained_extractor import SCHEDULE, TRAINING, learner_for
 
-        dim = learner_for(self.space(schema), self.seed).dim
+        dim = learner_for(self.point_space(schema), self.seed).dim
         training = plan_training(TRAINING, dim, SCHEDULE, budget, plan.spends)
         return replace(plan, trainings=(training,))
 

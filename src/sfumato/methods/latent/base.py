@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Arrays = dict[str, NDArray[Any]]
 
 GRID_BITS = 22
+SUMS = "feature sums"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,16 +99,15 @@ class LatentMethod(Method):
         space = self.space(schema)
         pair = self.public_pair(space)
         counts = plan_spend("class counts", counts_of(space, self.balanced), budget, COUNT_SHARE)
-        sums = plan_spend("feature sums", self.summed(space, pair), budget, 1 - COUNT_SHARE)
+        sums = plan_spend(SUMS, self.summed(space, pair), budget, 1 - COUNT_SHARE)
         return Plan(method=self.name, budget=budget, spends=(counts, sums), public=pair.inputs)
 
     def expect(self, schema: Schema, budget: Budget, rows: int) -> tuple[Expectation, ...]:
         """Compare the noise of a class's sum with its largest length, for classes of one size."""
         space = self.space(schema)
         statistic = self.summed(space, self.public_pair(space))
-        sigma = plan_spend("feature sums", statistic, budget, 1 - COUNT_SHARE).sigma
-        reach = statistic.sensitivity(Relation.ADD_REMOVE)
-        noise = np.sqrt(statistic.dim / space.classes) * sigma / reach
+        sigma = plan_spend(SUMS, statistic, budget, 1 - COUNT_SHARE).sigma
+        noise = self.noise_of_sum(statistic, space, sigma)
         return (
             Expectation(
                 what="noise of a class's feature sum, of its largest length",
@@ -117,6 +117,11 @@ class LatentMethod(Method):
             ),
             smallest_class("smallest class that is seen", noise, rows),
         )
+
+    def noise_of_sum(self, statistic: Statistic, space: ImageSpace, sigma: float) -> float:
+        """Give the length of the noise of a class's sum, over what one image can add."""
+        reach = statistic.sensitivity(Relation.ADD_REMOVE)
+        return float(np.sqrt(statistic.dim / space.classes) * sigma / reach)
 
     def learn(self, curator: Curator, progress: Progress = silent) -> LatentModel:
         """Release the counts, then what the method learns from."""

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import GRADIENT_ARITHMETIC, Plan
 from sfumato.methods.class_counts import COUNT_SHARE
-from sfumato.methods.latent.base import GRID_BITS, Arrays, LatentMethod
-from sfumato.methods.latent.ratio import class_weights, effective_size
-from sfumato.methods.shrinkage import class_means
+from sfumato.methods.latent.base import GRID_BITS, SUMS, Arrays, LatentMethod
+from sfumato.methods.latent.ratio import FEWEST, class_weights, effective_size, fewest
 from sfumato.methods.spaces import ImageSpace
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.planning import plan_training
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 RATIOS = ("means", "discriminator")
 TRAINING = "discriminator"
-_FEW = 30  # images, behind a class
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,18 +43,23 @@ class Dre(LatentMethod):
     ----------
     ratio
         Where weights come from: "means", released at once, or a "discriminator".
+    sharpness
+        1 draws public images as often as they are likelier among the private ones; above it, those
+        that are surely of the private kind, and fewer of them, down to 30.
     width
         Of the discriminator's hidden layer.
     """
 
     name: ClassVar[str] = "dre"
+    free: ClassVar[frozenset[str]] = LatentMethod.free | {"sharpness"}
 
     ratio: str = "means"
+    sharpness: float = 1.0
     width: int = 8
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        within(width=(self.width, 1, 1024))
+        within(width=(self.width, 1, 1024), sharpness=(self.sharpness, 1, 10))
         if self.ratio not in RATIOS:
             raise SfumatoError(f"ratio is one of {', '.join(RATIOS)}, not '{self.ratio}'")
 
@@ -92,19 +95,18 @@ class Dre(LatentMethod):
     ) -> Arrays:
         """Release sums or train, and weigh the public images."""
         if self.ratio == "means":
-            released = curator.release("feature sums", self.summed(space, pair), 1 - COUNT_SHARE)
-            unit, dim = float(1 << GRID_BITS), pair.encoder.dim
-            sums = released.values.reshape(space.classes, -1) / unit
-            sigma = released.sigma / unit
-            means, _ = class_means(sums, counts, sigma, [(dim, dim)])
-            logs = class_weights(pair.features.astype(np.float64), means, counts, sigma)
+            released = curator.release(SUMS, self.summed(space, pair), 1 - COUNT_SHARE)
+            unit = float(1 << GRID_BITS)
+            means = released.values.reshape(space.classes, -1) / unit / counts[:, None]
+            public = pair.features.astype(np.float64)
+            logs = class_weights(public, means, counts, released.sigma / unit, self.sharpness)
         else:
             from sfumato.methods.latent.discriminator import SCHEDULE
 
             learner = self._discriminator(space, pair, counts)
             state = curator.train(TRAINING, learner, SCHEDULE)
-            logs = learner.log_ratios(state.weights)
-        _warn_of_few(logs)
+            logs = self.sharpness * learner.log_ratios(state.weights)
+        _warn_of_few(logs, FEWEST if self.sharpness > 1 else fewest(logs.shape[1]))
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
         return {"weights": (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)}
 
@@ -127,11 +129,12 @@ class Dre(LatentMethod):
         return Discriminator(space, pair, counts, self.width, self.seed)
 
 
-def _warn_of_few(logs: NDArray[np.float64]) -> None:
-    few = [effective_size(each) for each in logs if effective_size(each) < _FEW]
+def _warn_of_few(logs: NDArray[np.float64], least: float) -> None:
+    sizes = [effective_size(each) for each in logs]
+    few = [size for size in sizes if size < 1.05 * least]
     if few:
         warnings.warn(
-            f"{len(few)} of {len(logs)} classes rest on few public images (in "
-            f"effect {min(few):.0f}): public images more like the private ones would help",
+            f"{len(few)} of {len(logs)} classes rest on few of the {logs.shape[1]:,} public images "
+            f"(in effect {min(few):.0f}): public images more like the private ones would help",
             stacklevel=2,
         )

@@ -1,8 +1,9 @@
-"""DP-MGE: a Gaussian in a public feature space, for each class.
+"""DP-MGE: Gaussians in a public feature space, for each class.
 
 Released at once, in one sum for each class: the feature vectors v of its images,
 and their squares, entry by entry. Mean and variance follow, the noise's known share taken out, and
-draws from N(mean, diag variance) are decoded.
+draws from N(mean, diag variance) are decoded. With `groups`, a class is a mixture of Gaussians of
+one full shape (`mixture.py`).
 
 The paper charges one budget for two releases; here both are parts of one vector, whose norm pays
 for both. Squares are small: of a vector of norm 1 whose d entries are alike they have length
@@ -20,12 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
+from sfumato.errors import within
 from sfumato.methods.class_counts import COUNT_SHARE
-from sfumato.methods.latent.base import GRID_BITS, Arrays, LatentMethod
+from sfumato.methods.latent.base import GRID_BITS, SUMS, Arrays, LatentMethod
+from sfumato.methods.latent.means import denoised_means
+from sfumato.methods.latent.mixture import Mixture, drawn_from_groups
 from sfumato.methods.shrinkage import class_means
 from sfumato.methods.spaces import ImageSpace
 from sfumato.privacy.release import Curator
+from sfumato.privacy.statistic import Statistic
 from sfumato.statistics.algebra import FeatureMap
+from sfumato.statistics.moments import LabelledMoments
 
 if TYPE_CHECKING:
     from sfumato.public.pair import Pair
@@ -80,37 +86,67 @@ class FirstTwoMoments:
 
 @dataclass(frozen=True, kw_only=True)
 class Mge(LatentMethod):
-    """A Gaussian with a diagonal covariance for each class, for image sets."""
+    """Gaussians for each class, for image sets.
+
+    Parameters
+    ----------
+    groups
+        How many Gaussians of one full shape a class is a mixture of; 0 takes one of its own, with a
+        diagonal covariance.
+    """
 
     name: ClassVar[str] = "mge"
+
+    groups: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(groups=(self.groups, 0, 1000))
 
     def features(self, pair: Pair) -> FirstTwoMoments:
         """Give vectors and squares."""
         return FirstTwoMoments(pair.encoder)
 
+    def summed(self, space: ImageSpace, pair: Pair) -> Statistic:
+        """Give the sums for each class, or those for each of its groups."""
+        if not self.groups:
+            return super().summed(space, pair)
+        return Mixture(pair, Mixture.layout(pair, self.groups), space.classes).statistic
+
+    def noise_of_sum(self, statistic: Statistic, space: ImageSpace, sigma: float) -> float:
+        """Give that of the mean: with groups, noise of the second moments is no part of it."""
+        if not isinstance(statistic, LabelledMoments):
+            return super().noise_of_sum(statistic, space, sigma)
+        return statistic.noise(sigma).sum_ * math.sqrt(statistic.vectors.dim * self.groups)
+
     def learned(
         self, curator: Curator, space: ImageSpace, pair: Pair, counts: NDArray[np.float64]
     ) -> Arrays:
         """Release both sums, and make means and variances of them."""
-        moments = self.features(pair)
-        released = curator.release("feature sums", self.summed(space, pair), 1 - COUNT_SHARE)
-        unit = float(1 << GRID_BITS)
+        if self.groups:
+            laid = curator.layout(SUMS, lambda: Mixture.layout(pair, self.groups))
+            mixture = Mixture(pair, laid, space.classes)
+            released = curator.release(SUMS, mixture.statistic, 1 - COUNT_SHARE)
+            return mixture.learned(released.values, released.sigma)
+        released = curator.release(SUMS, self.summed(space, pair), 1 - COUNT_SHARE)
+        unit, public = float(1 << GRID_BITS), pair.features.astype(np.float64)
         sums, dim = released.values.reshape(space.classes, -1) / unit, pair.encoder.dim
         sigma = released.sigma / unit
-        means, _ = class_means(sums, counts, sigma, [(dim, dim), (dim, dim)])
-        first = means[:, :dim] / math.sqrt(1 - _SQUARES)
-        second = means[:, dim:] / math.sqrt(_SQUARES) / moments.enlarged
-        # A noisy mean's square is too large by the noise's variance.
-        noise = (sigma / counts[:, None]) ** 2 / (1 - _SQUARES)
-        floor = _LEAST_VARIANCE * pair.features.var(axis=0)
-        variances = np.maximum(second - np.maximum(first**2 - noise, 0), floor)
-        return {"means": first, "variances": variances}
+        noisy = sums[:, :dim] / math.sqrt(1 - _SQUARES) / counts[:, None]
+        first, _ = denoised_means(public, noisy, counts, sigma / math.sqrt(1 - _SQUARES))
+        squares, _ = class_means(sums[:, dim:], counts, sigma, [(dim, dim)])
+        second = squares / math.sqrt(_SQUARES) / self.features(pair).enlarged
+        floor = _LEAST_VARIANCE * public.var(axis=0)
+        return {"means": first, "variances": np.maximum(second - first**2, floor)}
 
     def drawn(
         self, pair: Pair, arrays: Arrays, classes: NDArray[np.int64], rng: np.random.Generator
     ) -> NDArray[np.float64]:
         """Draw from the Gaussians; what is longer than 1 is shortened, as real vectors are."""
-        normal = rng.standard_normal((len(classes), pair.encoder.dim))
-        found = arrays["means"][classes] + normal * np.sqrt(arrays["variances"][classes])
+        if self.groups:
+            found = drawn_from_groups(arrays, classes, rng)
+        else:
+            normal = rng.standard_normal((len(classes), pair.encoder.dim))
+            found = arrays["means"][classes] + normal * np.sqrt(arrays["variances"][classes])
         lengths = np.linalg.norm(found, axis=1, keepdims=True)
         return np.asarray(found / np.maximum(1.0, lengths))

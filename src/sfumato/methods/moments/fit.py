@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.image_codec import ImageCodec
+from sfumato.methods.clusters import k_means
 from sfumato.methods.expectation import Expectation, smallest_class
-from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel, k_means
+from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel
 from sfumato.methods.moments.shrinkage import denoised_ordered, denoised_shape, shrunk
 from sfumato.privacy.budget import Budget, Relation, Spend
 from sfumato.privacy.planning import plan_spend

@@ -176,16 +176,3 @@ class ImageModel:
 
 def _pieces(count: int) -> list[slice]:
     return [slice(start, start + _PIECE) for start in range(0, count, _PIECE)]
-
-
-def k_means(points: Floats, count: int, rng: np.random.Generator, steps: int = 12) -> Floats:
-    """Give the centres of Lloyd's algorithm from random points."""
-    centres = points[rng.choice(len(points), count, replace=False)]
-    for _ in range(steps):
-        nearest = (2 * points @ centres.T - (centres * centres).sum(axis=1)).argmax(axis=1)
-        sizes = np.bincount(nearest, minlength=count)
-        member = np.zeros((count, len(points)))
-        member[nearest, np.arange(len(points))] = 1
-        moved = member @ points / np.maximum(sizes, 1)[:, None]
-        centres = np.where(sizes[:, None] > 0, moved, centres)
-    return centres
