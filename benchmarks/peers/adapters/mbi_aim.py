@@ -1,9 +1,10 @@
 """AIM (McKenna et al. 2022) on mbi's estimator, at the model size that its authors ask for.
 
 The package `mbi` has the estimator, but no mechanism (those lie in its repository only), so AIM's
-rounds are written here after the paper and the order of steps there: the workload is all pairs of columns with at most 10,000
-cells, 16 rounds a column, a tenth of the budget for selection, sigma halved where a round brought
-less than its noise. Its charge is in zCDP: rho such that rho-zCDP implies (epsilon, delta).
+rounds are written here, after the paper and in the order of steps there: the workload is all pairs
+of columns with at most 10,000 cells, 16 rounds a column, a tenth of the budget for selection, sigma
+halved where a round brought less than its noise. Its charge is in zCDP: rho such that rho-zCDP
+implies (epsilon, delta).
 """
 
 # /// script
