@@ -12,7 +12,7 @@ ROOT = Path(sfumato.__file__).parent
 
 # From the ground up. A module may import its own layer and those above it in this list.
 LAYERS = [
-    {"errors", "progress", "notebook", "storage", "schema"},
+    {"errors", "progress", "notebook", "storage", "declaration", "constraints", "schema"},
     {"data"},
     {"privacy"},
     {"statistics"},

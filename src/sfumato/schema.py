@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from sfumato.constraints import Constraint, Derived, constraint_kind, in_turn
+from sfumato.declaration import Declared
+from sfumato.declaration import Value as Value
 from sfumato.errors import SfumatoError
 from sfumato.notebook import html_table
-
-Value = str | int | float | bool
 
 OTHER = "(other)"
 """What stands for values that are not listed."""
@@ -30,6 +31,7 @@ Bins = Annotated[int, Field(ge=1, le=100_000, description="how many equal cells 
 
 # Beyond this, neighbouring whole numbers are the same double.
 _LARGEST_WHOLE = 2**53
+_SECTIONS = {"columns", "images", "csv", "constraints"}
 _SHIFTING = ("iso2022", "hz", "utf-7", "unicode", "raw-unicode", "idna", "punycode", "mbcs", "oem")
 _OFFSET = re.compile(r"[+-](\d{2}):(\d{2})")
 _SINCE = re.compile(r"(days|seconds|milliseconds) since \d{4}-\d{2}-\d{2}")
@@ -39,11 +41,7 @@ class UnfinishedError(SfumatoError):
     """A declaration in which nothing is wrong, but something is still to be filled in."""
 
 
-class _Declared(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Numeric(_Declared):
+class Numeric(Declared):
     """A number between public bounds; values outside are clamped.
 
     `decimal` and `thousands` are the marks with which a text file writes it; `decimals` is how
@@ -80,7 +78,7 @@ class Numeric(_Declared):
         return self
 
 
-class Categorical(_Declared):
+class Categorical(Declared):
     """One of the listed values; `other` adds a cell for values not listed.
 
     >>> Categorical(values=("Ulm", "Jena"), other=True).values
@@ -102,7 +100,7 @@ class Categorical(_Declared):
         return self
 
 
-class Boolean(_Declared):
+class Boolean(Declared):
     """True or false, in any of the usual spellings.
 
     >>> Boolean(nullable=True).nullable
@@ -112,7 +110,7 @@ class Boolean(_Declared):
     nullable: bool = False
 
 
-class Datetime(_Declared):
+class Datetime(Declared):
     """A moment between public bounds, counted in whole units; values outside are clamped.
 
     Texts are read as ISO dates of any precision, or as `format` says: with the marks of strptime
@@ -160,7 +158,7 @@ class Datetime(_Declared):
         return self
 
 
-class Identifier(_Declared):
+class Identifier(Declared):
     """A name or number of a row: never modelled, numbered anew in the synthetic data.
 
     With `unit`, it names the person (or other unit of privacy) that a row belongs to.
@@ -172,7 +170,7 @@ class Identifier(_Declared):
     unit: bool = False
 
 
-class CsvFormat(_Declared):
+class CsvFormat(Declared):
     """How csv files of this table are written.
 
     >>> CsvFormat(delimiter=";").encoding
@@ -194,7 +192,7 @@ class CsvFormat(_Declared):
         return self
 
 
-class Images(_Declared):
+class Images(Declared):
     """An image set: the size of all images and the class labels; no classes means no labels.
 
     >>> Images(height=28, width=28, classes=("cat", "dog")).channels
@@ -220,7 +218,7 @@ KINDS: dict[str, tuple[type[Column], dict[str, Any]]] = {
 """What a schema file calls each kind of column, and the settings that the name stands for."""
 
 
-class Schema(_Declared):
+class Schema(Declared):
     """The public description of a table (`columns`) or of an image set (`images`).
 
     >>> schema = Schema(columns={"age": Numeric(low=17, high=90, integer=True)})
@@ -235,6 +233,7 @@ class Schema(_Declared):
     columns: dict[str, Column] = Field(default_factory=dict)
     images: Images | None = None
     csv: CsvFormat = CsvFormat()
+    constraints: tuple[Constraint, ...] = ()
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Schema:
@@ -245,12 +244,23 @@ class Schema(_Declared):
             raise ValueError(f"only one identifier can be the unit of privacy, not {units}")
         if self.columns and all(isinstance(c, Identifier) for c in self.columns.values()):
             raise ValueError("identifiers are never modelled: declare at least one other column")
+        in_turn(self.constraints, self.modelled)
         return self
 
     @property
     def modelled(self) -> dict[str, Column]:
         """The columns that a synthesizer learns: all but identifiers."""
         return {n: c for n, c in self.columns.items() if not isinstance(c, Identifier)}
+
+    @property
+    def derived(self) -> dict[str, Derived]:
+        """The columns that follow from others."""
+        return {each.column: each for each in self.constraints if isinstance(each, Derived)}
+
+    @property
+    def unconstrained(self) -> Schema:
+        """The same columns, each for itself."""
+        return self.model_copy(update={"constraints": ()}) if self.constraints else self
 
     @property
     def unit_column(self) -> str | None:
@@ -281,10 +291,10 @@ class Schema(_Declared):
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any], origin: str = "schema") -> Schema:
         """Make a schema of what a TOML file holds; errors name the origin, column and fix."""
-        unknown = sorted(set(tables) - {"columns", "images", "csv"})
+        unknown = sorted(set(tables) - _SECTIONS)
         if unknown:
             raise SfumatoError(
-                f"{origin}: unknown section [{unknown[0]}]; use columns, images or csv"
+                f"{origin}: unknown section [{unknown[0]}]; use columns, images, csv or constraints"
             )
         columns = {
             name: declared_column(f"{origin}, column '{name}'", declared)
@@ -296,7 +306,8 @@ class Schema(_Declared):
             for place in [f"{origin}, [{name}]"]
             if name in tables
         }
-        return validated(origin, cls, {"columns": columns, **sections})
+        constraints = declared_constraints(tables.get("constraints", []), origin)
+        return validated(origin, cls, {"columns": columns, **sections, "constraints": constraints})
 
     def _repr_html_(self) -> str:
         """Show the columns in a notebook."""
@@ -321,6 +332,7 @@ class Schema(_Declared):
             if kind == "integer":
                 fields |= {"low": int(fields["low"]), "high": int(fields["high"])}
             sections.append(_section(f"columns.{toml_key(name)}", {"kind": kind} | fields))
+        sections += map(constraint_toml, self.constraints)
         return "\n".join(sections)
 
 
@@ -335,7 +347,7 @@ def read_schema(source: Any) -> Schema:
     if isinstance(source, str | Path):
         return Schema.load(source)
     if isinstance(source, Mapping):
-        sections = set(source) <= {"columns", "images", "csv"}
+        sections = set(source) <= _SECTIONS
         return Schema.from_tables(source if sections else {"columns": source})
     raise SfumatoError(
         f"a schema is a Schema, the path of a TOML file or a dict of columns, not a "
@@ -397,6 +409,34 @@ def declared_column(place: str, declared: Any) -> Column:
     return validated(place, model, fields | fixed)
 
 
+def declared_constraints(declared: Any, origin: str = "schema") -> tuple[Constraint, ...]:
+    """Give the constraints that a schema file declares; errors name the place.
+
+    >>> declared_constraints([{"order": ["admitted", "discharged"]}])[0].in_words()
+    'admitted <= discharged'
+    """
+    if not isinstance(declared, list | tuple):
+        raise SfumatoError(
+            f"{origin}: write each constraint as a table of its own, [[constraints]]"
+        )
+    found: list[Constraint] = []
+    for number, settings in enumerate(declared, 1):
+        place = f"{origin}, constraint {number}"
+        kind = constraint_kind(_table(settings, place))
+        if kind is None:
+            raise SfumatoError(
+                f"{place}: name the columns of an order (order), the columns whose combinations "
+                "are limited (columns), or the column that follows from others (column)"
+            )
+        found.append(validated(place, kind, settings))
+    return tuple(found)
+
+
+def constraint_toml(constraint: Constraint) -> str:
+    """Write a constraint as it stands in a schema file."""
+    return _section("[constraints]", constraint.model_dump(exclude_none=True))
+
+
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -445,6 +485,10 @@ def toml_literal(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, tuple | list):
         return "[" + ", ".join(toml_literal(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        return (
+            "{ " + ", ".join(f"{toml_key(k)} = {toml_literal(v)}" for k, v in value.items()) + " }"
+        )
     return repr(value)
 
 

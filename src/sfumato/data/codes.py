@@ -241,11 +241,7 @@ class NumericCode(ColumnCode):
 
     def encode(self, array: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Give the cell and the unit-interval position of each value."""
-        numbers = self.count(array)
-        missing = ~np.isfinite(numbers)  # infinities count as null, too
-        numbers = np.where(missing, self.default, np.clip(numbers, self.low, self.high))
-        if self.integer:
-            numbers = np.rint(numbers)
+        numbers, missing = self._within(self.count(array))
         codes = ((numbers - self.low) // self.width).astype(np.int32)
         np.clip(codes, 0, self.cells - 1, out=codes)
         for index, atom in enumerate(self.atoms):
@@ -254,9 +250,30 @@ class NumericCode(ColumnCode):
             codes[missing] = self.size - 1
         return codes, self.to_unit(numbers)
 
+    def _within(
+        self, numbers: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Give numbers within the bounds, and tell which were missing; infinities are, too."""
+        missing = ~np.isfinite(numbers)
+        numbers = np.where(missing, self.default, np.clip(numbers, self.low, self.high))
+        return np.rint(numbers) if self.integer else numbers, missing
+
     def count(self, array: pa.Array) -> NDArray[np.float64]:
         """Give plain numbers; whatever is not one becomes NaN."""
         return parsing.numbers(array, self.decimal, self.thousands)
+
+    def settled(self, array: pa.Array) -> NDArray[np.float64]:
+        """Give the numbers that the schema makes of values; NaN where they may be missing."""
+        return self.settled_counts(self.count(array))
+
+    def settled_counts(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give what the schema makes of numbers; NaN where they may be missing."""
+        within, missing = self._within(numbers)
+        return np.where(missing, np.nan, within) if self.nullable else within
+
+    def typed(self, numbers: NDArray[np.float64], missing: NDArray[np.bool_]) -> pa.Array:
+        """Give numbers in the column's type."""
+        return _typed(numbers, self.integer, missing if self.nullable else None)
 
     def misfits(self, array: pa.Array) -> dict[Misfit, NDArray[np.bool_]]:
         numbers = self.count(array)
@@ -354,9 +371,16 @@ class NumericCode(ColumnCode):
         """Leave no more decimals than tell cells apart: further ones would be made up."""
         if self.integer:
             return numbers
-        finest = math.ceil(-math.log10(self.width)) if self.decimals is None else self.decimals
-        kept: NDArray[np.float64] = np.round(numbers, min(max(finest, 0), 30))
+        kept: NDArray[np.float64] = np.round(numbers, self.shown_decimals)
         return np.clip(kept, self.low, self.high)
+
+    @property
+    def shown_decimals(self) -> int:
+        """How many decimals synthetic numbers get."""
+        if self.integer:
+            return 0
+        finest = math.ceil(-math.log10(self.width)) if self.decimals is None else self.decimals
+        return min(max(finest, 0), 30)
 
 
 @dataclass(frozen=True)
@@ -425,6 +449,19 @@ class DatetimeCode(ColumnCode):
         seconds = parsing.seconds(array, self.column.format, self.column.zone)
         units: NDArray[np.float64] = seconds // _SECONDS[self.column.unit]
         return units
+
+    def settled(self, array: pa.Array) -> NDArray[np.float64]:
+        """Give the whole units that the schema makes of moments; NaN where they may be missing."""
+        return self.units.settled_counts(self.count(array))
+
+    def typed(self, numbers: NDArray[np.float64], missing: NDArray[np.bool_]) -> pa.Array:
+        """Give whole units in the column's type."""
+        return self._moments(self.units.typed(numbers, missing))
+
+    @property
+    def seconds(self) -> int:
+        """How many seconds a unit has."""
+        return _SECONDS[self.column.unit]
 
     def exact(self, given: pa.Array) -> pa.Scalar | None:
         seconds = parsing.seconds(given, None, self.column.zone)  # public values are ISO dates

@@ -235,7 +235,7 @@ class EncodedTable(EncodedRows):
         spool: Path | None = None,
     ) -> None:
         unit = codec.schema.unit_column
-        names = [*codec.names, *([unit] if unit else [])]
+        names = [*codec.declared, *([unit] if unit else [])]
         self._rows = table_rows(data, names, codec.schema.csv)
         self.slow = self._rows.slow
         super().__init__(

@@ -40,7 +40,7 @@ class CodedTable:
         """Read a table, a frame or a file; `what` names it in errors."""
         if not schema.columns:
             raise SfumatoError("this schema describes images, not a table")
-        codec = TableCodec(schema)
+        codec = TableCodec(schema.unconstrained)
         try:
             rows = table_rows(data, codec.names, schema.csv)
         except SfumatoError as error:

@@ -253,16 +253,21 @@ class PairsModel(Model):
         return max(1, round(self.row_count))
 
     @property
+    def _codec(self) -> TableCodec:
+        codec = self.method.codec(self.schema)
+        assert isinstance(codec, TableCodec)
+        return codec
+
+    @property
     def guessed(self) -> dict[str, float]:
-        shares = zip(self.schema.modelled, self.guessed_shares.tolist(), strict=False)
+        shares = zip(self._codec.names, self.guessed_shares.tolist(), strict=False)
         return {name: share for name, share in shares if share > 0}
 
     def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> pa.Table:
         """Draw rows; conditions are met exactly, by reweighting the mixture's components."""
         rng = np.random.default_rng(seed)
         count = self.how_many(n)
-        codec = self.method.codec(self.schema)
-        assert isinstance(codec, TableCodec)
+        codec = self._codec
         conditions = codec.conditions(given or {})
         codes = self._draw_codes(count, conditions, rng)
         table = codec.decode(codes, rng, conditions)
@@ -283,7 +288,7 @@ class PairsModel(Model):
         try:
             classes, drawn = self.mixture.sample(count, rng, given, given_class)
         except ImpossibleError:
-            names = " and ".join(f"'{tuple(self.schema.modelled)[i]}'" for i in kept)
+            names = " and ".join(f"'{self._codec.names[i]}'" for i in kept)
             raise SfumatoError(f"the model holds no row with what is given for {names}") from None
         groups = np.empty((count, len(self.columns)), np.int64)
         groups[:, features] = drawn
