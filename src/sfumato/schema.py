@@ -10,7 +10,7 @@ import codecs
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -133,11 +133,7 @@ class Datetime(Declared):
     @model_validator(mode="before")
     @classmethod
     def _dates_are_midnights(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        zone = given.get("zone")
-        there = _zone(zone) if isinstance(zone, str) else UTC
-        return {key: _naive_datetime(value, there) for key, value in given.items()}
+        return _with_midnights(given)
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Datetime:
@@ -168,6 +164,84 @@ class Identifier(Declared):
     """
 
     unit: bool = False
+
+
+PRIVATE = "private"
+"""What stands in a schema for what is to be found in the private rows, for a part of the budget."""
+
+Private = Literal["private"]
+
+
+class OpenNumber(Declared):
+    """A number of which one bound or both are found by noisy counts (`low = "private"`).
+
+    >>> OpenNumber(low=0, high="private").closed((0.0, 250.0)).high
+    250.0
+    """
+
+    low: float | Private
+    high: float | Private
+    integer: bool = False
+    bins: Bins | None = None
+    nullable: bool = False
+    decimal: Literal[".", ","] = "."
+    thousands: Literal[".", ",", " ", "'", "_"] | None = None
+    decimals: int | None = Field(None, ge=0, le=15)
+
+    @model_validator(mode="after")
+    def _public_bounds_are_bounds(self) -> OpenNumber:
+        for bound in (self.low, self.high):
+            if isinstance(bound, str):
+                continue
+            if not abs(bound) < _LARGEST_WHOLE:
+                raise ValueError("a public bound beside a private one must lie within 2^53")
+            if self.integer and bound % 1:
+                raise ValueError("low and high of an integer column must be whole numbers")
+        return self
+
+    def closed(self, found: tuple[float, float]) -> Numeric:
+        """Give the column with bounds that were found; those that are public stay."""
+        low, high = _closed_bounds(self.low, self.high, found)
+        if low == high and not self.integer:  # one value alone
+            low, high = (low, high + 1) if self.high == PRIVATE else (low - 1, high)
+        return Numeric(**dict(self) | {"low": low, "high": high})
+
+
+class OpenMoment(Declared):
+    """A moment of which one bound or both are found by noisy counts (`low = "private"`)."""
+
+    low: datetime | Private
+    high: datetime | Private
+    unit: Literal["day", "hour", "minute", "second"] = "day"
+    bins: Bins | None = None
+    nullable: bool = False
+    format: str | None = None
+    zone: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _dates_are_midnights(cls, given: Any) -> Any:
+        return _with_midnights(given)
+
+    def closed(self, found: tuple[Any, Any]) -> Datetime:
+        """Give the column with bounds that were found; those that are public stay."""
+        low, high = _closed_bounds(self.low, self.high, found)
+        return Datetime(**dict(self) | {"low": low, "high": high})
+
+
+class OpenCategory(Declared):
+    """A category whose values are found: those that many rows have (`values = "private"`).
+
+    >>> OpenCategory(values="private").closed(["Ulm"]).other
+    True
+    """
+
+    values: Private
+    nullable: bool = False
+
+    def closed(self, found: Iterable[Value]) -> Categorical:
+        """Give the column with values that were found, and a cell for the others."""
+        return Categorical(values=tuple(found), other=True, nullable=self.nullable)
 
 
 class CsvFormat(Declared):
@@ -205,7 +279,8 @@ class Images(Declared):
     classes: Annotated[tuple[Value, ...], Field(strict=False)] = ()
 
 
-Column = Numeric | Categorical | Boolean | Datetime | Identifier
+Open = OpenNumber | OpenMoment | OpenCategory
+Column = Numeric | Categorical | Boolean | Datetime | Identifier | Open
 
 KINDS: dict[str, tuple[type[Column], dict[str, Any]]] = {
     "numeric": (Numeric, {"integer": False}),
@@ -216,6 +291,12 @@ KINDS: dict[str, tuple[type[Column], dict[str, Any]]] = {
     "identifier": (Identifier, {}),
 }
 """What a schema file calls each kind of column, and the settings that the name stands for."""
+
+_OPEN_KINDS: dict[type[Column], type[Open]] = {
+    Numeric: OpenNumber,
+    Datetime: OpenMoment,
+    Categorical: OpenCategory,
+}
 
 
 class Schema(Declared):
@@ -244,13 +325,22 @@ class Schema(Declared):
             raise ValueError(f"only one identifier can be the unit of privacy, not {units}")
         if self.columns and all(isinstance(c, Identifier) for c in self.columns.values()):
             raise ValueError("identifiers are never modelled: declare at least one other column")
-        in_turn(self.constraints, self.modelled)
+        for constraint in in_turn(self.constraints, self.modelled):
+            for name in self.open.keys() & {*constraint.needed, *constraint.made}:
+                raise ValueError(
+                    f"column '{name}' needs public bounds or values, because a constraint names it"
+                )
         return self
 
     @property
     def modelled(self) -> dict[str, Column]:
         """The columns that a synthesizer learns: all but identifiers."""
         return {n: c for n, c in self.columns.items() if not isinstance(c, Identifier)}
+
+    @property
+    def open(self) -> dict[str, Open]:
+        """The columns of which something is to be found in the private rows."""
+        return {n: c for n, c in self.columns.items() if isinstance(c, Open)}
 
     @property
     def derived(self) -> dict[str, Derived]:
@@ -326,11 +416,13 @@ class Schema(Declared):
             kind = next(
                 key
                 for key, (model, fixed) in KINDS.items()
-                if type(column) is model and all(getattr(column, f) == v for f, v in fixed.items())
+                if type(column) in (model, _OPEN_KINDS.get(model))
+                and all(getattr(column, f) == v for f, v in fixed.items())
             )
             fields = column.model_dump(exclude_defaults=True, exclude={"integer"})
             if kind == "integer":
-                fields |= {"low": int(fields["low"]), "high": int(fields["high"])}
+                ends = {end: fields[end] for end in ("low", "high")}
+                fields |= {k: v if v == PRIVATE else int(v) for k, v in ends.items()}
             sections.append(_section(f"columns.{toml_key(name)}", {"kind": kind} | fields))
         sections += map(constraint_toml, self.constraints)
         return "\n".join(sections)
@@ -370,6 +462,23 @@ def canonical_text(value: Value | bytes) -> str:
     return str(value).strip()
 
 
+def _closed_bounds(low: Any, high: Any, found: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Give public bounds as they are, and the others as they were found, none beyond the other."""
+    first, last = found[0] if low == PRIVATE else low, found[1] if high == PRIVATE else high
+    if first > last:
+        return (last, last) if low == PRIVATE else (first, first)
+    return first, last
+
+
+def _with_midnights(given: Any) -> Any:
+    """Make moments of dates, and put those that come with an offset on the column's clock."""
+    if not isinstance(given, Mapping):
+        return given
+    zone = given.get("zone")
+    there = _zone(zone) if isinstance(zone, str) else UTC
+    return {key: _naive_datetime(value, there) for key, value in given.items()}
+
+
 def _naive_datetime(value: Any, zone: tzinfo) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(zone).replace(tzinfo=None) if value.tzinfo else value
@@ -406,6 +515,8 @@ def declared_column(place: str, declared: Any) -> Column:
     model, fixed = KINDS[kind]
     if "integer" in fields:
         raise SfumatoError(f'{place}: write kind = "integer" instead of integer = …')
+    if PRIVATE in (fields.get("low"), fields.get("high"), fields.get("values")):
+        model = _OPEN_KINDS.get(model, model)
     return validated(place, model, fields | fixed)
 
 

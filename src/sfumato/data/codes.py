@@ -28,6 +28,9 @@ from sfumato.schema import (
     Datetime,
     Identifier,
     Numeric,
+    OpenCategory,
+    OpenMoment,
+    OpenNumber,
     Value,
     canonical_text,
 )
@@ -619,6 +622,10 @@ def code_of(column: Column, cells: int = DEFAULT_CELLS) -> ColumnCode:
             return CategoryCode((False, True), False, column.nullable)
         case Identifier():
             raise SfumatoError("an identifier is never modelled")
+        case OpenNumber() | OpenMoment() | OpenCategory():
+            from sfumato.data.open_codes import open_code_of  # which builds on the codes here
+
+            return open_code_of(column)
 
 
 def _typed(

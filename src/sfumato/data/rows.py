@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.data import parsing
 from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_sources import image_rows
@@ -73,6 +75,13 @@ class PrivateRows(ABC):
             found.rows += len(batch)
         found.kept = found.rows
         return found
+
+    def counted_values(self, name: str) -> Counter[str]:
+        """Count the rows of each value of a column, but for missing ones. Private."""
+        raise SfumatoError(
+            f"the values of column '{name}' can be found in tables only that are read here: list "
+            "them in the schema"
+        )
 
     def misfit_flags(self) -> PrivateRows:
         """Give rows that tell, in place of values, whether they fit the schema: 0 or 1."""
@@ -248,6 +257,22 @@ class EncodedTable(EncodedRows):
     def divide(self) -> list[TablePart]:
         """Divide the table."""
         return [TablePart(rows, self.codec) for rows in self._rows.parts()]
+
+    def counted_values(self, name: str) -> Counter[str]:
+        """Count the rows of each value of a column, but for missing ones. Private."""
+        found: Counter[str] = Counter()
+        seen: Counter[str] = Counter()
+        for part in self._source:
+            assert isinstance(part, TablePart)
+            for rows in part.raw():
+                texts = parsing.texts(rows.column(name))
+                told = ~parsing.is_null(texts).to_numpy(zero_copy_only=False)
+                if self._limit is not None:
+                    told &= self._limit.within(self._limit.ordinals(part.units(rows), seen))
+                for each in texts.filter(pa.array(told)).value_counts().to_pylist():
+                    found[each["values"]] += each["counts"]
+        refuse_too_many(found.total())
+        return found
 
     def misfit_flags(self) -> MisfitFlags:
         """Give rows that tell of each column, in place of its value, whether it fits."""

@@ -20,6 +20,7 @@ from sfumato.data.identifiers import shared_identifiers
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import Given, Method, Model, Plan
+from sfumato.methods.completion import left_after, plan_completion, stand_in
 from sfumato.methods.expectation import Expectation
 from sfumato.methods.pairs.expectations import of_columns, of_tables
 from sfumato.methods.pairs.grouped_column import GroupedColumn, load_columns, save_columns
@@ -69,6 +70,7 @@ class Pairs(Method):
     """
 
     name: ClassVar[str] = "pairs"
+    completes: ClassVar[bool] = True
     free: ClassVar[frozenset[str]] = frozenset({"seed", "components", "restarts"})
 
     target: str | None = None
@@ -90,6 +92,12 @@ class Pairs(Method):
 
     def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what would be released at the most: every pair, in as many groups as may be."""
+        if schema.open:
+            spends, notes = plan_completion(schema, budget)
+            rest = self.plan(stand_in(schema), left_after(schema, budget))
+            return replace(
+                rest, budget=budget, spends=(*spends, *rest.spends), notes=(*notes, *rest.notes)
+            )
         codec = self.codec(schema)
         spends = plan_one_way(codec, budget)
         sizes = [min(cells.size, 5 * MAX_GROUPS) for cells in codec.columns]
@@ -110,6 +118,8 @@ class Pairs(Method):
 
     def expect(self, schema: Schema, budget: Budget, rows: int) -> tuple[Expectation, ...]:
         """Say what the noise lets expect, were the rows spread evenly over each column."""
+        if schema.open:
+            return self.expect(stand_in(schema), left_after(schema, budget), rows)
         codec = self.codec(schema)
         spends = plan_one_way(codec, budget)
         one_way = even_one_way(codec, rows, spends[0].sigma)
