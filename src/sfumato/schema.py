@@ -45,7 +45,9 @@ class Numeric(Declared):
     """A number between public bounds; values outside are clamped.
 
     `decimal` and `thousands` are the marks with which a text file writes it; `decimals` is how
-    many of them synthetic numbers get, by default as many as tell the cells apart.
+    many of them synthetic numbers get, by default as many as tell the cells apart. With a `step`,
+    all values are multiples of it; those that are `often` to be found, as prices, are kept as they
+    are.
 
     >>> Numeric(low=0, high=120, integer=True).nullable
     False
@@ -59,6 +61,21 @@ class Numeric(Declared):
     decimal: Literal[".", ","] = "."
     thousands: Literal[".", ",", " ", "'", "_"] | None = None
     decimals: int | None = Field(None, ge=0, le=15)
+    step: float | None = Field(None, gt=0)
+    often: Annotated[tuple[float, ...], Field(strict=False, max_length=256)] = ()
+
+    @model_validator(mode="after")
+    def _values_lie_on_steps(self) -> Numeric:
+        if self.step is not None:
+            if not self.step < 1e300 or (self.integer and self.step % 1):
+                raise ValueError("step of an integer column must be a whole number")
+            for value in (self.low, self.high, *self.often):
+                if abs(value / self.step - round(value / self.step)) > 1e-6:
+                    raise ValueError(f"{value:g} is not a multiple of the step {self.step:g}")
+        for value in self.often:
+            if not self.low <= value <= self.high or (self.integer and value % 1):
+                raise ValueError(f"{value:g}, which is often found, is not one of its values")
+        return self
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Numeric:
@@ -81,6 +98,9 @@ class Numeric(Declared):
 class Categorical(Declared):
     """One of the listed values; `other` adds a cell for values not listed.
 
+    With `prefix`, values that begin with the same letters belong together, as zip codes or codes
+    of diagnoses do: where rows are few, they are counted together.
+
     >>> Categorical(values=("Ulm", "Jena"), other=True).values
     ('Ulm', 'Jena')
     """
@@ -88,6 +108,7 @@ class Categorical(Declared):
     values: Annotated[tuple[Value, ...], Field(min_length=1, strict=False)]
     other: bool = False
     nullable: bool = False
+    prefix: int | None = Field(None, ge=1)
 
     @model_validator(mode="after")
     def _values_differ(self) -> Categorical:

@@ -9,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -66,6 +67,7 @@ _NO_NUMBER = Misfit(
     'decimal = "," or thousands = "," as the file writes numbers; signs such as % or $ must go',
     True,
 )
+_OFF_STEP = Misfit("no multiple of the step", "the nearest one", "step: leave it out")
 _NOT_WHOLE = Misfit("not whole", "the nearest whole number", 'kind = "numeric"')
 _NO_MOMENT = Misfit("not a date or time", "", 'format = "%d/%m/%Y" as the file writes it', True)
 _OFFSET = Misfit(
@@ -95,6 +97,11 @@ class ColumnCode(ABC):
     def ordered(self) -> int:
         """How many leading cells are neighbours in order."""
         return 0
+
+    @property
+    def slots(self) -> NDArray[np.int32] | None:
+        """The slot of each ordered cell, where neighbours that belong together are known."""
+        return None
 
     @property
     def is_category(self) -> bool:
@@ -182,20 +189,23 @@ class NumericCode(ColumnCode):
     decimal: str = "."
     thousands: str | None = None
     decimals: int | None = None  # of synthetic numbers; None for as many as tell cells apart
+    step: float | None = None  # of which all values are multiples
 
     @classmethod
     def of(cls, column: Numeric, cells: int) -> NumericCode:
         """Lay at most `cells` cells over the column's bounds."""
         cells = column.bins or cells
         low, high = column.low, column.high
-        if column.integer:
-            values = int(high) - int(low) + 1
-            width = float(-(-values // cells))
-            cells = -(-values // int(width))
+        step = column.step or (1.0 if column.integer else None)
+        if step is not None:
+            values = round(high / step) - round(low / step) + 1
+            each = -(-values // cells)
+            width = each * step
+            cells = -(-values // each)
         else:
             width = (high - low) / cells
-        spread = not column.integer or width > 1
-        atoms = tuple(sorted({low, high} | ({0.0} if low <= 0 <= high else set())))
+        spread = step is None or each > 1
+        atoms = tuple(sorted({low, high, *column.often} | ({0.0} if low <= 0 <= high else set())))
         return cls(
             low=low,
             width=width,
@@ -207,6 +217,7 @@ class NumericCode(ColumnCode):
             decimal=column.decimal,
             thousands=column.thousands,
             decimals=column.decimals,
+            step=column.step,
         )
 
     @property
@@ -230,12 +241,25 @@ class NumericCode(ColumnCode):
 
     @property
     def values_per_cell(self) -> float:
+        if self.step is not None:
+            return round(self.width / self.step)
         return self.width if self.integer else 1.0
+
+    def stepped(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the nearest multiples of the step, if there is one, as decimals are read."""
+        if self.step is None:
+            return numbers
+        nearest: NDArray[np.float64] = np.round(
+            np.rint(numbers / self.step) * self.step, _decimals_of(self.step)
+        )
+        return nearest
 
     @property
     def default(self) -> float:
         """What a null becomes where null is not allowed: the middle of the bounds."""
         middle = (self.low + self.high) / 2
+        if self.step is not None:
+            return float(self.stepped(np.array(middle)))
         return float(np.floor(middle)) if self.integer else middle
 
     @property
@@ -245,7 +269,11 @@ class NumericCode(ColumnCode):
     def encode(self, array: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Give the cell and the unit-interval position of each value."""
         numbers, missing = self._within(self.count(array))
-        codes = ((numbers - self.low) // self.width).astype(np.int32)
+        if self.step is None:
+            codes = ((numbers - self.low) // self.width).astype(np.int32)
+        else:
+            steps = np.rint((numbers - self.low) / self.step)
+            codes = (steps // self.values_per_cell).astype(np.int32)
         np.clip(codes, 0, self.cells - 1, out=codes)
         for index, atom in enumerate(self.atoms):
             codes[numbers == atom] = self.cells + index
@@ -259,6 +287,8 @@ class NumericCode(ColumnCode):
         """Give numbers within the bounds, and tell which were missing; infinities are, too."""
         missing = ~np.isfinite(numbers)
         numbers = np.where(missing, self.default, np.clip(numbers, self.low, self.high))
+        if self.step is not None:
+            return self.stepped(numbers), missing
         return np.rint(numbers) if self.integer else numbers, missing
 
     def count(self, array: pa.Array) -> NDArray[np.float64]:
@@ -283,6 +313,9 @@ class NumericCode(ColumnCode):
         found = self.beyond(array, numbers, f"{self.low:.15g}", f"{self.high:.15g}", _NO_NUMBER)
         if self.integer:
             found[_NOT_WHOLE] = np.isfinite(numbers) & (np.rint(numbers) != numbers)
+        elif self.step is not None:
+            off = np.abs(numbers / self.step - np.rint(numbers / self.step)) > 1e-6
+            found[_OFF_STEP] = np.isfinite(numbers) & off
         return found
 
     def beyond(
@@ -315,6 +348,8 @@ class NumericCode(ColumnCode):
         if missing[0]:
             return _typed(np.zeros(1), self.integer, missing)[0] if self.nullable else None
         within = self.low <= number[0] <= self.high and not (self.integer and number[0] % 1)
+        if self.step is not None:
+            within &= bool(abs(self.stepped(number)[0] - number[0]) <= 1e-6 * self.step)
         return _typed(number, self.integer, None)[0] if within else None
 
     def to_unit(self, numbers: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -326,6 +361,9 @@ class NumericCode(ColumnCode):
     def ends(self, given: pa.Array) -> NDArray[np.float64]:
         """Give the least and the greatest number of a range; NaN for what is not a number."""
         first, last = parsing.numbers(given)
+        if self.step is not None:
+            steps = np.array([np.ceil(first / self.step - 1e-6), np.floor(last / self.step + 1e-6)])
+            return self.stepped(steps * self.step)
         return np.array([np.ceil(first), np.floor(last)] if self.integer else [first, last])
 
     def shares(self, first: float, last: float) -> NDArray[np.float64]:
@@ -338,7 +376,7 @@ class NumericCode(ColumnCode):
         """Give where a range begins and ends in each ordered cell, from the cell's start."""
         starts = self.low + np.arange(self.cells) * self.width
         # What is drawn beyond the highest number becomes it, and whole numbers end at the next.
-        end = np.inf if last >= self.high else last + self.integer
+        end = np.inf if last >= self.high else last + (self.step or float(self.integer))
         return np.clip(first - starts, 0, self.width), np.clip(end - starts, 0, self.width)
 
     def decode(
@@ -352,9 +390,12 @@ class NumericCode(ColumnCode):
         ordered = np.minimum(codes, self.cells - 1)
         begins, ends = self._stretches(first, last)
         spread = rng.random(len(codes)) * (ends - begins)[ordered]
-        if self.integer:
+        if self.step is not None:
+            spread = np.floor(spread / self.step) * self.step
+        elif self.integer:
             spread = np.floor(spread)
         numbers = self.low + ordered * self.width + (begins[ordered] + spread)
+        numbers = self.stepped(numbers)
         numbers = np.clip(numbers, first, min(last, self.high))
         for index, atom in enumerate(self.atoms):
             numbers[codes == self.cells + index] = atom
@@ -366,7 +407,9 @@ class NumericCode(ColumnCode):
     ) -> pa.Array:
         """Scale [0, 1] back to typed values."""
         numbers = self.low + np.clip(unit.astype(np.float64), 0, 1) * (self.high - self.low)
-        if self.integer:
+        if self.step is not None:
+            numbers = self.stepped(numbers)
+        elif self.integer:
             numbers = np.rint(numbers)
         return _typed(numbers, self.integer, missing if self.nullable else None)
 
@@ -382,6 +425,8 @@ class NumericCode(ColumnCode):
         """How many decimals synthetic numbers get."""
         if self.integer:
             return 0
+        if self.step is not None:
+            return _decimals_of(self.step)
         finest = math.ceil(-math.log10(self.width)) if self.decimals is None else self.decimals
         return min(max(finest, 0), 30)
 
@@ -524,6 +569,28 @@ class CategoryCode(ColumnCode):
     values: tuple[Any, ...]
     other: bool
     nullable: bool
+    prefix: int | None = None
+
+    @classmethod
+    def of(cls, column: Categorical) -> CategoryCode:
+        """Give each listed value a cell: in the order of their texts where prefixes matter."""
+        values = column.values
+        if column.prefix is not None:
+            values = tuple(sorted(values, key=canonical_text))
+        return cls(values, column.other, column.nullable, column.prefix)
+
+    @property
+    def ordered(self) -> int:
+        return len(self.values) if self.prefix is not None else 0
+
+    @property
+    def slots(self) -> NDArray[np.int32] | None:
+        if self.prefix is None:
+            return None
+        begins = [canonical_text(value)[: self.prefix] for value in self.values]
+        return np.cumsum(
+            [a != b for a, b in zip(begins, begins[:1] + begins, strict=False)]
+        ).astype(np.int32)
 
     @property
     def size(self) -> int:
@@ -617,7 +684,7 @@ def code_of(column: Column, cells: int = DEFAULT_CELLS) -> ColumnCode:
         case Datetime():
             return DatetimeCode.of(column, cells)
         case Categorical():
-            return CategoryCode(column.values, column.other, column.nullable)
+            return CategoryCode.of(column)
         case Boolean():
             return CategoryCode((False, True), False, column.nullable)
         case Identifier():
@@ -626,6 +693,11 @@ def code_of(column: Column, cells: int = DEFAULT_CELLS) -> ColumnCode:
             from sfumato.data.open_codes import open_code_of  # which builds on the codes here
 
             return open_code_of(column)
+
+
+def _decimals_of(step: float) -> int:
+    """Give how many decimals multiples of a step have."""
+    return max(0, -int(Decimal(repr(step)).normalize().as_tuple().exponent))
 
 
 def _typed(

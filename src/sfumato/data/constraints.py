@@ -69,8 +69,13 @@ class OrderRule(Rule):
             zip(self.order.order, self.codes, strict=True)
         ):
             _refuse_unlike(first, one, second, other)
-            if other.integer and (self.order.span or 0) % 1:
-                raise SfumatoError(f"column '{second}' is whole: span must be, too")
+            step = 1.0 if other.integer else None
+            if isinstance(other, NumericCode) and isinstance(one, NumericCode):
+                step = other.step or step
+                if one.step != other.step:
+                    raise SfumatoError(f"columns '{first}' and '{second}' must have the same step")
+            if step and self.order.span and abs(self.order.span / step % 1) > 1e-6:
+                raise SfumatoError(f"span must be a multiple of {step:g}, as column '{second}' is")
             if other.bounds[1] < one.bounds[1]:
                 raise SfumatoError(
                     f"column '{second}': high must not lie below that of '{first}', which never "
@@ -89,6 +94,7 @@ class OrderRule(Rule):
                 low=0,
                 high=self.order.span or code.bounds[1] - low or 1,
                 integer=code.integer,
+                step=code.step if isinstance(code, NumericCode) else None,
                 nullable=code.nullable,
             )
             for name, code in zip(self.made, self.codes[1:], strict=True)
@@ -129,6 +135,8 @@ class OrderRule(Rule):
         for name, code in zip(self.made, later, strict=True):
             beyond = rows[name].cast(pa.float64()).to_numpy(zero_copy_only=False)
             place = np.clip(last + beyond, *code.bounds)
+            if isinstance(code, NumericCode):
+                place = code.stepped(place)
             found[name] = code.typed(_or(place, 0.0), np.isnan(place))
             last = _or(place, last)
         return found
