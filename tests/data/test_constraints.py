@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from datetime import date, timedelta
 from pathlib import Path
@@ -20,6 +21,8 @@ from sfumato.data.inspection import reviewed
 from sfumato.data.rows import EncodedTable
 from sfumato.data.table_codec import TableCodec
 from sfumato.data.writing import write_synthetic
+from sfumato.evaluation.certificate import Certificate
+from sfumato.methods.spaces import TableSpace
 from sfumato.schema import Schema
 
 SCHEMA = """
@@ -372,3 +375,30 @@ def test_check_and_plan_know_constraints(
     code, _, err = run(capsys, "plan", *common, "-e", "1", "-t", "total")
     assert code == 2
     assert "'total' is not modelled itself" in err
+
+
+def test_workers_and_generators_see_the_same_columns(tmp_path: Path) -> None:
+    rng = random.Random(8)
+    batch = table([row(rng) for _ in range(200)]).combine_chunks().to_batches()[0]
+    codec = TableCodec(schema())
+    codec.encode(batch)  # whatever it has worked out by then goes along
+    again = pickle.loads(pickle.dumps(codec))
+    assert np.array_equal(again.encode(batch).codes, codec.encode(batch).codes)
+    space = TableSpace(codec, "sick")
+    coded = codec.encode(batch)
+    classes = coded.codes[:, space.class_column]
+    rows = space.decode(space.from_batch(coded), classes, np.random.default_rng(0))
+    refuse_disobedience(rows)
+    assert rows["discharged"].to_pylist() == batch.column("discharged").to_pylist()
+    with pytest.raises(sf.SfumatoError, match="'city' is not modelled itself"):
+        TableSpace(codec, "city")
+
+
+def test_a_model_file_keeps_constraints(tmp_path: Path) -> None:
+    rng = random.Random(9)
+    rows = table([row(rng) for _ in range(300)])
+    model = sf.Pairs(restarts=1, components=5).fit(rows, schema(), 5.0)
+    model.save(tmp_path / "m.sfumato")
+    loaded = sf.load(tmp_path / "m.sfumato")
+    assert loaded.sample(50, seed=1).equals(model.sample(50, seed=1))
+    assert any(line["kind"] == "constraint" for line in Certificate.of(loaded).declared)
