@@ -46,8 +46,8 @@ class Numeric(Declared):
 
     `decimal` and `thousands` are the marks with which a text file writes it; `decimals` is how
     many of them synthetic numbers get, by default as many as tell the cells apart. With a `step`,
-    all values are multiples of it; those that are `often` to be found, as prices, are kept as they
-    are.
+    all values are multiples of it; `often_multiple_of` says that many are. Those that are `often`
+    to be found, as prices, are kept as they are.
 
     >>> Numeric(low=0, high=120, integer=True).nullable
     False
@@ -63,6 +63,7 @@ class Numeric(Declared):
     decimals: int | None = Field(None, ge=0, le=15)
     step: float | None = Field(None, gt=0)
     often: Annotated[tuple[float, ...], Field(strict=False, max_length=256)] = ()
+    often_multiple_of: float | None = Field(None, gt=0)
 
     @model_validator(mode="after")
     def _values_lie_on_steps(self) -> Numeric:
@@ -72,6 +73,8 @@ class Numeric(Declared):
             for value in (self.low, self.high, *self.often):
                 if abs(value / self.step - round(value / self.step)) > 1e-6:
                     raise ValueError(f"{value:g} is not a multiple of the step {self.step:g}")
+        if self.often_multiple_of is not None and self.integer and self.often_multiple_of % 1:
+            raise ValueError("often_multiple_of of an integer column must be a whole number")
         for value in self.often:
             if not self.low <= value <= self.high or (self.integer and value % 1):
                 raise ValueError(f"{value:g}, which is often found, is not one of its values")
@@ -351,6 +354,10 @@ class Schema(Declared):
                 raise ValueError(
                     f"column '{name}' needs public bounds or values, because a constraint names it"
                 )
+            for name in self.often_round.keys() & set(constraint.made):
+                raise ValueError(
+                    f"column '{name}' follows from a constraint: leave out often_multiple_of"
+                )
         return self
 
     @property
@@ -364,6 +371,15 @@ class Schema(Declared):
         return {n: c for n, c in self.columns.items() if isinstance(c, Open)}
 
     @property
+    def often_round(self) -> dict[str, Numeric]:
+        """The numbers of which many are multiples of something."""
+        return {
+            name: column
+            for name, column in self.columns.items()
+            if isinstance(column, Numeric) and column.often_multiple_of is not None
+        }
+
+    @property
     def derived(self) -> dict[str, Derived]:
         """The columns that follow from others."""
         return {each.column: each for each in self.constraints if isinstance(each, Derived)}
@@ -371,7 +387,13 @@ class Schema(Declared):
     @property
     def unconstrained(self) -> Schema:
         """The same columns, each for itself."""
-        return self.model_copy(update={"constraints": ()}) if self.constraints else self
+        if not (self.constraints or self.often_round):
+            return self
+        plain = {
+            name: column.model_copy(update={"often_multiple_of": None})
+            for name, column in self.often_round.items()
+        }
+        return self.model_copy(update={"constraints": (), "columns": self.columns | plain})
 
     @property
     def unit_column(self) -> str | None:

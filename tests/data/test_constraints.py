@@ -250,8 +250,19 @@ def test_a_model_of_rows_with_constraints() -> None:
     given = model.sample(50, given={"city": "Jena", "age": (65, None)})
     assert set(given["state"].to_pylist()) <= {"TH", None}
     assert set(given["band"].to_pylist()) == {"old"}
-    with pytest.raises(sf.SfumatoError, match="'month' is not modelled itself"):
-        model.sample(5, given={"month": 3})
+    march = model.sample(
+        40, given={"month": 3, "band": ["old"], "total": (200, None), "city": "Ulm"}
+    )
+    refuse_disobedience(march)
+    assert march.num_rows == 40
+    assert set(march["month"].to_pylist()) == {3}
+    assert set(march["band"].to_pylist()) == {"old"}
+    assert min(march["total"].to_pylist()) >= 200
+    late = model.sample(40, given={"discharged": ("2022-01-01", None)})
+    assert min(late["discharged"].to_pylist()) >= date(2022, 1, 1)
+    assert set(model.sample(9, given={"discharged": None})["discharged"].to_pylist()) == {None}
+    with pytest.raises(sf.SfumatoError, match="hardly any row"):
+        model.sample(5, given={"month": 3, "admitted": "2021-05-05"})
     with pytest.raises(sf.SfumatoError, match="'band' is not modelled itself"):
         sf.Pairs(target="band").plan(schema(), sf.Budget(epsilon=1))
 

@@ -11,7 +11,8 @@ from sfumato.data.codes import CategoryCode, NumericCode, code_of
 from sfumato.data.condition import Condition
 from sfumato.data.inspection import reviewed
 from sfumato.data.table_codec import TableCodec
-from sfumato.schema import Categorical, Numeric, Schema
+from sfumato.data.writing import rounded
+from sfumato.schema import Boolean, Categorical, Numeric, Schema
 
 CENTS = Numeric(low=0, high=20, step=0.05)
 
@@ -65,8 +66,33 @@ def test_what_is_often_found_is_kept() -> None:
     )
     schema = Schema(columns={"x": Numeric(low=0, high=1e5, often=(9.95, 19.95))})
     model = sf.Pairs(restarts=1, components=5).fit(pa.table({"x": prices}), schema, 5.0)
-    drawn = model.sample(2000)["x"].to_numpy()
+    drawn = rounded(model.sample(2000), schema)["x"].to_numpy()
     assert 0.7 < np.isin(drawn, [9.95, 19.95]).mean() < 0.9
+
+
+def test_as_many_numbers_are_round_as_were() -> None:
+    rng = np.random.default_rng(3)
+    sick = rng.random(4000) < 0.5
+    pay = rng.uniform(0, 1e5, 4000)
+    pay = np.where(rng.random(4000) < np.where(sick, 0.9, 0.3), np.round(pay / 512.5) * 512.5, pay)
+    columns = {
+        "pay": Numeric(low=0, high=1e5, often_multiple_of=512.5, nullable=True),
+        "sick": Boolean(),
+    }
+    schema = Schema(columns=columns)
+    assert Schema.from_toml(schema.to_toml()) == schema
+    rows = pa.table({"pay": pa.array(pay, mask=rng.random(4000) < 0.1), "sick": sick})
+    model = sf.Pairs(target="sick", restarts=1, components=10).fit(rows, schema, 3.0)
+    drawn = rounded(model.sample(4000), schema).drop_null()
+    is_round = drawn["pay"].to_numpy() % 512.5 == 0
+    ill = drawn["sick"].to_numpy(zero_copy_only=False)
+    assert is_round[ill].mean() == pytest.approx(0.9, abs=0.06)
+    assert is_round[~ill].mean() == pytest.approx(0.3, abs=0.06)
+    high = model.sample(200, given={"pay": (90_100, None)})["pay"].to_numpy()
+    assert high.min() >= 90_100
+    assert 20 < (high % 512.5 == 0).sum() < 180
+    assert reviewed(rows, schema)[0].above(0) == {}
+    assert sf.Pairs(target="pay").plan(schema, sf.Budget(epsilon=1)).spends
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,8 @@ class NumericCode(ColumnCode):
     thousands: str | None = None
     decimals: int | None = None  # of synthetic numbers; None for as many as tell cells apart
     step: float | None = None  # of which all values are multiples
+    often: tuple[float, ...] = ()  # values that are kept as they are,
+    multiple: float | None = None  # as are the multiples of this
 
     @classmethod
     def of(cls, column: Numeric, cells: int) -> NumericCode:
@@ -218,6 +220,8 @@ class NumericCode(ColumnCode):
             thousands=column.thousands,
             decimals=column.decimals,
             step=column.step,
+            often=column.often,
+            multiple=column.often_multiple_of,
         )
 
     @property
@@ -249,10 +253,7 @@ class NumericCode(ColumnCode):
         """Give the nearest multiples of the step, if there is one, as decimals are read."""
         if self.step is None:
             return numbers
-        nearest: NDArray[np.float64] = np.round(
-            np.rint(numbers / self.step) * self.step, _decimals_of(self.step)
-        )
-        return nearest
+        return _multiples(numbers, self.step)
 
     @property
     def default(self) -> float:
@@ -418,7 +419,16 @@ class NumericCode(ColumnCode):
         if self.integer:
             return numbers
         kept: NDArray[np.float64] = np.round(numbers, self.shown_decimals)
-        return np.clip(kept, self.low, self.high)
+        as_it_is = np.isin(numbers, self.often)
+        if self.multiple is not None:
+            as_it_is |= np.abs(_multiples(numbers, self.multiple) - numbers) <= 1e-9 * self.multiple
+        return np.clip(np.where(as_it_is, numbers, kept), self.low, self.high)
+
+    @property
+    def most_decimals(self) -> int:
+        """How many decimals a synthetic number can have, also one that is kept as it is."""
+        known = [_decimals_of(value) for value in (*self.often, self.multiple) if value]
+        return max([self.shown_decimals, *known])
 
     @property
     def shown_decimals(self) -> int:
@@ -695,8 +705,13 @@ def code_of(column: Column, cells: int = DEFAULT_CELLS) -> ColumnCode:
             return open_code_of(column)
 
 
+def _multiples(numbers: NDArray[np.float64], step: float) -> NDArray[np.float64]:
+    nearest: NDArray[np.float64] = np.round(np.rint(numbers / step) * step, _decimals_of(step))
+    return nearest
+
+
 def _decimals_of(step: float) -> int:
-    """Give how many decimals multiples of a step have."""
+    """Give how many decimals a number has, and its multiples."""
     return max(0, -int(Decimal(repr(step)).normalize().as_tuple().exponent))
 
 

@@ -255,7 +255,7 @@ class CombinationRule(Rule):
         if not kept.any():
             given = " and ".join(f"'{name}'" for name in self.made if name in wanted)
             raise SfumatoError(f"no combination that may be has what is given for {given}")
-        return Condition(kept, joint.decode)
+        return Condition(kept, joint.decode, lambda places: kept[places.to_numpy()] > 0)
 
 
 def _several(choice: Any) -> Sequence[Any]:
@@ -282,7 +282,9 @@ def _refuse_unlike(
             f"columns '{first}' and '{second}' cannot be compared: declare both as numbers, or "
             "both as datetime with the same unit and zone"
         )
-    decimals = [code.shown_decimals for code in (one, other) if isinstance(code, NumericCode)]
+    decimals = []
+    if isinstance(one, NumericCode) and isinstance(other, NumericCode):
+        decimals = [one.most_decimals, other.shown_decimals]
     if decimals and decimals[1] < decimals[0]:
         raise SfumatoError(
             f"column '{second}' is written with fewer decimals than '{first}', and could be "

@@ -57,7 +57,7 @@ class NamedFunction:
     @property
     def decimals(self) -> int:
         """How many decimals what it gives can have, as far as its columns are written."""
-        each = [s.shown_decimals if isinstance(s, NumericCode) else 0 for s in self.sources]
+        each = [s.most_decimals if isinstance(s, NumericCode) else 0 for s in self.sources]
         return min(sum(each) if self.name == "product" else max(each), _MOST_DECIMALS)
 
     def __call__(self, arrays: Sequence[pa.Array]) -> Floats:

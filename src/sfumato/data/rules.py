@@ -12,6 +12,7 @@ from sfumato.data.codes import CategoryCode, ColumnCode, DatetimeCode, NumericCo
 from sfumato.data.condition import Condition, Wanted
 from sfumato.data.constraints import Arrays, Broken, CombinationRule, OrderRule, Rule
 from sfumato.data.derived import DerivedRule
+from sfumato.data.rounding import RoundingRule
 from sfumato.errors import SfumatoError
 from sfumato.schema import Column, Schema
 
@@ -32,7 +33,10 @@ class Rules:
     def __init__(self, schema: Schema) -> None:
         self.codes = {name: code_of(column) for name, column in schema.modelled.items()}
         self._constraints = in_turn(schema.constraints, schema.modelled)
-        self._rules = [self._rule(each) for each in self._constraints]
+        self._rules: list[Rule] = [
+            *(RoundingRule(name, column) for name, column in schema.often_round.items()),
+            *(self._rule(each) for each in self._constraints),
+        ]
         self._made = {name: each for each in self._constraints for name in each.made}
         self.modelled: dict[str, Column] = dict(schema.modelled)
         for rule in self._rules:
@@ -94,6 +98,13 @@ class Rules:
             return values
         numbers = code.rounded(values.to_numpy(zero_copy_only=False))
         return pa.array(numbers, mask=values.is_null().to_numpy(zero_copy_only=False))
+
+    def later_conditions(self, given: Mapping[str, Wanted]) -> dict[str, Condition]:
+        """Give the conditions that only rows with all their columns can meet."""
+        made = {
+            n for rule in self._rules if not isinstance(rule, CombinationRule) for n in rule.made
+        }
+        return {n: Condition.on(n, self.codes[n], w) for n, w in given.items() if n in made}
 
     def conditions(
         self, given: Mapping[str, Wanted]

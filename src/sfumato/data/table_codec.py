@@ -34,7 +34,7 @@ class TableCodec:
     def __init__(self, schema: Schema, cells: int = DEFAULT_CELLS) -> None:
         self.schema = schema
         self.declared = tuple(schema.modelled)
-        self._rules = Rules(schema) if schema.constraints else None
+        self._rules = Rules(schema) if schema.constraints or schema.often_round else None
         modelled = self._rules.modelled if self._rules else schema.modelled
         self.names = tuple(modelled)
         self.columns = tuple(code_of(column, cells) for column in modelled.values())
@@ -60,6 +60,10 @@ class TableCodec:
         return {
             i: Condition.on(name, self.columns[i], given[name]) for i, name in columns.items()
         } | {self.names.index(name): condition for name, condition in joint.items()}
+
+    def later_conditions(self, given: Mapping[str, Wanted]) -> dict[str, Condition]:
+        """Give the conditions on columns that are not coded: they are met by whole rows only."""
+        return self._rules.later_conditions(given) if self._rules else {}
 
     def misfits(
         self, rows: pa.RecordBatch
@@ -108,8 +112,13 @@ class TableCodec:
     def assemble(self, modelled: Sequence[pa.Array], rows: int) -> pa.Table:
         """Make a table of decoded columns, with identifiers numbered anew."""
         arrays = dict(zip(self.names, modelled, strict=True))
-        if self._rules:
-            arrays = self._rules.restore(arrays)
+        return self._numbered(self._rules.restore(arrays) if self._rules else arrays, rows)
+
+    def renumbered(self, table: pa.Table) -> pa.Table:
+        """Number identifiers anew."""
+        return self._numbered({name: table[name] for name in self.declared}, table.num_rows)
+
+    def _numbered(self, arrays: Mapping[str, Any], rows: int) -> pa.Table:
         numbers = pa.array(np.arange(1, rows + 1))
         return pa.table({name: arrays.get(name, numbers) for name in self.schema.columns})
 

@@ -31,6 +31,7 @@ from sfumato.methods.pairs.mixture_fit import fit_mixture
 from sfumato.methods.pairs.noisy_tables import NoisyTables
 from sfumato.methods.pairs.one_way import OneWay, even_one_way, plan_one_way, release_one_way
 from sfumato.methods.pairs.table_choice import MAX_CELLS, TableChoice, choose_tables
+from sfumato.methods.repeated_draws import draw_until
 from sfumato.methods.target_advice import target_advice
 from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.planning import plan_spend
@@ -277,15 +278,33 @@ class PairsModel(Model):
         """Draw rows; conditions are met exactly, by reweighting the mixture's components."""
         rng = np.random.default_rng(seed)
         count = self.how_many(n)
-        codec = self._codec
-        conditions = codec.conditions(given or {})
-        codes = self._draw_codes(count, conditions, rng)
-        table = codec.decode(codes, rng, conditions)
+        table = self._drawn(count, given or {}, rng)
         unit = self.schema.unit_column
         if unit is None or len(self.at_least) == 1:
             return table
         shared = shared_identifiers(count, self.at_least.tolist(), rng)
         return table.set_column(table.column_names.index(unit), unit, shared)
+
+    def _drawn(self, count: int, given: Given, rng: np.random.Generator) -> pa.Table:
+        codec = self._codec
+        later = codec.later_conditions(given)
+        conditions = codec.conditions({n: wanted for n, wanted in given.items() if n not in later})
+
+        def draw(rows: int) -> pa.Table:
+            return codec.decode(self._draw_codes(rows, conditions, rng), rng, conditions)
+
+        def meets(rows: pa.Table) -> NDArray[np.bool_]:
+            columns = {name: rows[name].combine_chunks() for name in later}
+            met = [each.meets(columns[name]) for name, each in later.items()]
+            return np.asarray(np.all(met, axis=0))
+
+        if not later:
+            return draw(count)
+        found = draw_until(count, draw, meets, rng)
+        if found is None:
+            names = " and ".join(f"'{name}'" for name in given)
+            raise SfumatoError(f"the model holds hardly any row with what is given for {names}")
+        return codec.renumbered(found)
 
     def _draw_codes(
         self, count: int, conditions: dict[int, Condition], rng: np.random.Generator
