@@ -23,7 +23,7 @@ from sfumato.constraints import Constraint
 from sfumato.data.csv_header import likely_delimiter
 from sfumato.data.parsing import is_null
 from sfumato.errors import SfumatoError
-from sfumato.schema import KINDS, Value, declared_constraints
+from sfumato.schema import KINDS, PRIVATE, Value, declared_constraints
 
 Settings = dict[str, Any]
 """What is said of a column, under the names of a schema file; `kind` is one of them."""
@@ -143,7 +143,7 @@ def bound(value: Any, form: str | None = None) -> Any:
     >>> bound("1.5"), bound("31/12/2020", "%d/%m/%Y").year
     (1.5, 2020)
     """
-    if not isinstance(value, str):
+    if not isinstance(value, str) or value.strip() == PRIVATE:
         return value
     read: Any
     for read in (int, float, datetime.fromisoformat):

@@ -25,6 +25,7 @@ _HEADER = """\
 #   names or numbers of people    kind = "identifier", unit = true     # protect the person
 #   dates such as 31/12/2020      kind = "datetime", format = "%d/%m/%Y"
 #   numbers such as 1.234,5       kind = "numeric", decimal = ",", thousands = "."
+#   bounds that nobody knows      low = "private", high = "private"    # found, at a price
 """
 _BOUNDS = {"low": "low = ", "high": "high = "}
 _NULLABLE = {"nullable": "nullable = true     # if values may be missing: in most tables they are"}
