@@ -16,7 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.data import parsing
-from sfumato.data.codes import ColumnCode, DatetimeCode, Misfit, NumericCode
+from sfumato.data.column_code import ColumnCode, Misfit
+from sfumato.data.datetime_code import DatetimeCode
+from sfumato.data.numeric_code import NumericCode
 from sfumato.errors import SfumatoError
 from sfumato.schema import Datetime, Numeric, OpenCategory, OpenMoment, OpenNumber
 
