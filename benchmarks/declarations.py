@@ -2,6 +2,7 @@
 
     python benchmarks/declarations.py targets      # with a target and without one
     python benchmarks/declarations.py constraints  # a derived column, and an order
+    python benchmarks/declarations.py stays        # days of admission and discharge
     python benchmarks/declarations.py prefixes     # thousands of codes
     python benchmarks/declarations.py bounds       # bounds that are found instead of public ones
 
@@ -12,6 +13,7 @@ others of it. Needs the benchmark data (SFUMATO_DATA). Without an argument, all 
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from itertools import combinations
 from typing import Any
 
@@ -158,12 +160,50 @@ def constraints() -> None:
     write_result("declarations_constraints", result)
 
 
+def stays() -> None:
+    """Patients with the day of their discharge, in place of the days in between."""
+    schema = patients_schema()
+    kept = {n: c for n, c in schema.columns.items() if n != "days_in_hospital"}
+    until = kept["admitted"].model_copy(update={"high": datetime(2025, 12, 31)})
+    whole = Schema(columns=kept | {"discharged": until})
+    rows, other = (_discharged(patients(4000, seed=seed)) for seed in (1, 2))
+    found = _both(
+        rows, other, whole, "readmitted", Order(order=("admitted", "discharged")),
+        lambda made: np.mean(_days(made) < 0), lambda made: _apart(_days(other), _days(made)),
+    )  # fmt: skip
+    write_result("declarations_stays", found)
+
+
+def _discharged(table: pa.Table) -> pa.Table:
+    days = table["days_in_hospital"].to_numpy()
+    last = table["admitted"].to_numpy() + days.astype("timedelta64[D]")
+    return table.append_column("discharged", pa.array(last)).drop_columns(["days_in_hospital"])
+
+
+def _days(table: pa.Table) -> np.ndarray:
+    gap = table["discharged"].to_numpy() - table["admitted"].to_numpy()
+    return gap.astype("timedelta64[D]").astype(np.int64)
+
+
+def _apart(one: np.ndarray, other: np.ndarray) -> float:
+    """Give the distance of two distributions of whole numbers (total variation)."""
+    low, high = min(one.min(), other.min()), max(one.max(), other.max())
+    shares = [np.bincount(n - low, minlength=high - low + 1) / len(n) for n in (one, other)]
+    return float(np.abs(shares[0] - shares[1]).sum() / 2)
+
+
 def _columns(table: pa.Table, *names: str) -> list[list[Any]]:
     return [table[name].to_pylist() for name in names]
 
 
 def _both(
-    rows: pa.Table, other: pa.Table, schema: Schema, target: str, constraint: Any, broken: Any
+    rows: pa.Table,
+    other: pa.Table,
+    schema: Schema,
+    target: str,
+    constraint: Any,
+    broken: Any,
+    error: Any = lambda made: 0.0,
 ) -> dict[str, Any]:
     found = {}
     said = Schema(columns=schema.columns, constraints=(constraint,))
@@ -171,7 +211,7 @@ def _both(
         runs = []
         for seed in range(SEEDS):
             made, figures = run(rows, other, declared, target, seed)
-            runs.append(figures | {"broken": float(broken(made))})
+            runs.append(figures | {"broken": float(broken(made)), "error": float(error(made))})
         found[label] = mean(runs)
         print(constraint.in_words(), label, found[label], flush=True)
     return {"constraint": constraint.in_words(), "rows": rows.num_rows, **found}
@@ -242,7 +282,13 @@ def bounds() -> None:
     write_result("declarations_bounds", result)
 
 
-PARTS = {"targets": targets, "constraints": constraints, "prefixes": prefixes, "bounds": bounds}
+PARTS = {
+    "targets": targets,
+    "constraints": constraints,
+    "stays": stays,
+    "prefixes": prefixes,
+    "bounds": bounds,
+}
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.data.codes import code_of
 from sfumato.data.open_codes import Ladder
@@ -30,7 +31,8 @@ BOUNDS_SHARE = 0.03  # of the budget, for the bounds of all columns together
 VALUES_SHARE = 0.05  # for the values of one column
 _MOST_SHARE = 0.3  # for all of it
 _DELTA_SHARE = 0.01  # of delta, for telling values
-_STEP_SIGMAS = 5.0  # that a step of a ladder must stand out of the noise
+_STEP_SIGMAS = 5.0  # that a step of a ladder must stand out of the noise,
+_WINDOWS = (1, 2, 4)  # or so many of them together
 
 
 def kept_back(schema: Schema, budget: Budget) -> Ahead:
@@ -153,13 +155,29 @@ def _standing_out(
     """Give the ends of the stretch of a ladder that begins and ends where rows are seen."""
     ladder = code_of(column)
     assert isinstance(ladder, Ladder)
-    seen = np.flatnonzero(counts[: len(ladder.steps)] > _STEP_SIGMAS * sigma)
+    seen = _seen(counts[: len(ladder.steps)], sigma)
     if not len(seen):
         raise SfumatoError(
             f"column '{name}': no rows stand out of the noise ({sigma:.0f} rows), so no bounds are "
             "found: give low and high from public knowledge, or a larger budget"
         )
     return ladder.around(int(seen[0]), int(seen[-1]))
+
+
+def _seen(counts: np.ndarray[Any, Any], sigma: float) -> NDArray[np.int64]:
+    """Give the steps that stand out of the noise, alone or with neighbours that do not.
+
+    >>> _seen(np.array([0.0, 90, 3, 30, 30, 30, 30, -2]), 10.0).tolist()
+    [1, 3, 4, 5, 6]
+    """
+    found = np.zeros(len(counts), bool)
+    for width in _WINDOWS:
+        for first in range(len(counts) - width + 1):
+            window = slice(first, first + width)
+            enough = _STEP_SIGMAS * sigma * math.sqrt(width)
+            if counts[window].sum() > enough and not found[window].any():
+                found[window] = True
+    return np.flatnonzero(found)
 
 
 def _told(selection: Selection, release: Release) -> list[str]:
