@@ -225,7 +225,7 @@ def patients() -> str:
 
 def declarations() -> str:
     """What more or less in the schema brings."""
-    parts = [_targets(), _constraints(), _prefixes(), _bounds()]
+    parts = [_targets(), _constraints(), _stays(), _prefixes(), _bounds()]
     if not any(parts):
         return ""
     return (
@@ -286,6 +286,23 @@ def _constraints() -> str:
         "associations",
     ]
     return "### Constraints (8,000 rows, three seeds)\n\n" + table(heads, rows)
+
+
+def _stays() -> str:
+    found = read("declarations_stays")
+    if found is None:
+        return ""
+    rows = [
+        [label, *(f"{found[label][key]:.1%}" for key in ("broken", "error")),
+         *_figures(found[label], "quality", "tvd_2", "tvd_3")]
+        for label in ("without", "with")
+    ]  # fmt: skip
+    heads = ["said", "rows that end before they begin", "error of durations", "quality"]
+    return (
+        f"### {found['constraint']} (patients, {found['rows']:,} rows, three seeds)\n\n"
+        "The days of admission and of discharge, in place of the days in hospital. The error of durations is the "
+        "total variation of whole days.\n\n" + table([*heads, "2-way", "3-way"], rows)
+    )
 
 
 def _prefixes() -> str:
