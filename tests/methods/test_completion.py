@@ -195,6 +195,11 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "--model", model, "-q", "--set", "restarts=1", "--set", "components=5",
     )  # fmt: skip
     assert (code, err) == (0, "")
-    assert run(capsys, "show", model, "--schema", str(found))[0] == 0
+    code, out, _ = run(
+        capsys, "show", model, "--schema", str(found), "--report", str(tmp_path / "page.html")
+    )
+    assert code == 0
+    assert "one that a single unit has, with a chance of at most 2.69e-09" in out
+    assert "with a chance of at most 2.69" in (tmp_path / "page.html").read_text()
     assert not Schema.load(found).open
     assert run(capsys, "schema", "check", str(tmp_path / "made.csv"), "-s", str(found))[0] == 0

@@ -425,11 +425,15 @@ class Guarantee:
         return sum(spend.rho for spend in self.spends)
 
     @property
+    def missed(self) -> float:
+        """The chance that values of one unit alone were told: see `selection`."""
+        return math.fsum(spend.missed for spend in self.spends)
+
+    @property
     def zcdp_epsilon(self) -> float:
         """What zCDP alone makes of the releases' rho, for those who must state that."""
-        missed = math.fsum(spend.missed for spend in self.spends)
-        if missed:
-            return _beside(missed, self.delta, lambda left: zcdp.epsilon_of(self.rho, left))
+        if self.missed:
+            return _beside(self.missed, self.delta, lambda left: zcdp.epsilon_of(self.rho, left))
         return zcdp.epsilon_of(self.rho, self.delta)
 
     @property
