@@ -224,6 +224,113 @@ def patients() -> str:
     )
 
 
+def declarations() -> str:
+    """What more or less in the schema brings."""
+    parts = [_targets(), _constraints(), _stays(), _prefixes(), _bounds()]
+    if not any(parts):
+        return ""
+    return (
+        "## More and less in the schema (`benchmarks/declarations.py`)\n\nepsilon = 1, delta = 1e-5, "
+        "add-remove; synthetic rows against others of the training split that were not fitted, which differ from "
+        "real rows by chance, too. *Quality*: the mean over columns and over pairs as SDMetrics defines them. 1-way, "
+        "2-way, 3-way: total variation error, numbers in 20 quantile bins.\n\n"
+        + "\n".join(part for part in parts if part)
+    )
+
+
+def _figures(run: dict[str, float], *keys: str) -> list[str]:
+    return [f"{run[key]:.4f}" for key in keys]
+
+
+def _targets() -> str:
+    found = read("declarations_targets")
+    if found is None:
+        return ""
+    rows = [
+        [name, f"{run['rows']:,}", label, *_figures(run[label], "quality", "tvd_2", "association_error"),
+         f"{run[label]['seconds']:.1f} s", str(run["seeds"])]
+        for name, run in found.items()
+        if name != "machine"
+        for label in ("with", "without")
+    ]  # fmt: skip
+    heads = [
+        "table",
+        "rows",
+        "a target",
+        "quality",
+        "2-way",
+        "associations",
+        "fit and sample",
+        "seeds",
+    ]
+    return "### With a target and without one\n\n" + table(heads, rows)
+
+
+def _constraints() -> str:
+    found = read("declarations_constraints")
+    if found is None:
+        return ""
+    rows = [
+        [f"{name}: {run['constraint']}", label, f"{run[label]['broken']:.1%}",
+         *_figures(run[label], "quality", "tvd_2", "tvd_3", "association_error")]
+        for name, run in found.items()
+        if name != "machine"
+        for label in ("without", "with")
+    ]  # fmt: skip
+    heads = [
+        "constraint",
+        "said",
+        "rows that break it",
+        "quality",
+        "2-way",
+        "3-way",
+        "associations",
+    ]
+    return "### Constraints (8,000 rows, three seeds)\n\n" + table(heads, rows)
+
+
+def _stays() -> str:
+    found = read("declarations_stays")
+    if found is None:
+        return ""
+    rows = [
+        [label, *(f"{found[label][key]:.1%}" for key in ("broken", "error")),
+         *_figures(found[label], "quality", "tvd_2", "tvd_3")]
+        for label in ("without", "with")
+    ]  # fmt: skip
+    heads = ["said", "rows that end before they begin", "error of durations", "quality"]
+    return (
+        f"### {found['constraint']} (patients, {found['rows']:,} rows, three seeds)\n\n"
+        "The days of admission and of discharge, in place of the days in hospital. The error of durations is the "
+        "total variation of whole days.\n\n" + table([*heads, "2-way", "3-way"], rows)
+    )
+
+
+def _prefixes() -> str:
+    found = read("declarations_prefixes")
+    if found is None:
+        return ""
+    letters = [f"error of {count} letters" for count in (1, 3, 5)]
+    labels = ["prefix None", "prefix 2", "prefix 3", "fresh rows"]
+    rows = [[label, *_figures(found[label], *letters, "correlation")] for label in labels]
+    return (
+        f"### Thousands of codes ({found['codes']:,} simulated zip codes, {found['rows']:,} rows, three seeds)\n\n"
+        "The correlation is that of the first digit with an income that depends on it.\n\n"
+        + table(["", *letters, "correlation"], rows)
+    )
+
+
+def _bounds() -> str:
+    found = read("declarations_bounds")
+    if found is None:
+        return ""
+    keys = ("quality", "tvd_1", "tvd_2", "association_error")
+    rows = [[k, *_figures(found[k], *keys)] for k in ("public", "ten times as wide", "found")]
+    return f"### Bounds (Adult, {found['rows']:,} rows, three seeds)\n\n" + table(
+        ["bounds of numbers", "quality", "1-way", "2-way", "associations"], rows
+    )
+
+
 def papers() -> str:
     rows = []
     for name, published in PUBLISHED.items():
@@ -962,6 +1069,7 @@ def main() -> None:
         accounting(),
         adult(),
         patients(),
+        declarations(),
         papers(),
         peers(),
         speed(),

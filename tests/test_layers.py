@@ -12,7 +12,16 @@ ROOT = Path(sfumato.__file__).parent
 
 # From the ground up. A module may import its own layer and those above it in this list.
 LAYERS = [
-    {"errors", "progress", "notebook", "storage", "schema"},
+    {
+        "errors",
+        "progress",
+        "notebook",
+        "storage",
+        "declaration",
+        "columns",
+        "constraints",
+        "schema",
+    },
     {"data"},
     {"privacy"},
     {"statistics"},

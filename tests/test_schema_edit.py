@@ -10,7 +10,16 @@ import pytest
 
 from command_line import folder as folder
 from command_line import run
-from sfumato.schema import Boolean, Categorical, Datetime, Identifier, Numeric, Schema
+from sfumato.schema import (
+    Boolean,
+    Categorical,
+    Datetime,
+    Identifier,
+    Numeric,
+    OpenCategory,
+    OpenNumber,
+    Schema,
+)
 
 EDIT = ("schema", "edit", "people.csv", "-o", "new.toml")
 AGE = ["", "0", "120", "no"]
@@ -39,6 +48,17 @@ def test_answers_become_a_schema(folder: Path, capsys: pytest.CaptureFixture[str
     assert "Column 1 of 4: age (looks integer)" in err
     assert "never from the rows" in err
     assert "Kiel" not in err
+
+
+def test_what_nobody_knows_may_be_found(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    age, town = ["", "0", "private", "no"], ["", "private", "no", ""]
+    code, _, err = answer(capsys, age + PAY + town + SICK, *EDIT)
+    assert code == 0
+    assert "for a part of the budget" in err
+    assert Schema.load("new.toml").open == {
+        "age": OpenNumber(low=0, high="private", integer=True),
+        "town": OpenCategory(values="private", nullable=True),
+    }
 
 
 def test_a_wrong_answer_is_explained_and_asked_again(

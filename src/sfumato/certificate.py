@@ -59,6 +59,11 @@ def certificate_text(
         f"of scale {s.sigma:.6g} in steps of 1/{s.scale}, mu {s.mu:.6g}, rho {s.rho:.6g}"
         for s in guarantee.spends
     ]
+    if guarantee.missed:
+        lines.append(
+            f"  values were told that many rows have; one that a single unit has, with a chance of "
+            f"at most {guarantee.missed:.3g}: (1 + e^epsilon) times that is part of delta"
+        )
     lines += [
         f"  {t.name}: {t.dim:,} weights, {t.steps:,} noisy steps (DP-SGD); each row is in a step "
         f"with probability {t.rate:.6g} (Poisson sampling), gradients clipped to {t.clip:g}, "

@@ -7,172 +7,74 @@ taken from the data they would leak it.
 from __future__ import annotations
 
 import codecs
-import re
 import tomllib
-from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, tzinfo
+from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
-from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from sfumato.columns import (
+    KINDS,
+    OPEN_KINDS,
+    OTHER,
+    PRIVATE,
+    Boolean,
+    Categorical,
+    Column,
+    Datetime,
+    Identifier,
+    Numeric,
+    Open,
+    OpenCategory,
+    OpenMoment,
+    OpenNumber,
+    canonical_text,
+)
+from sfumato.constraints import Constraint, Derived, constraint_kind, in_turn
+from sfumato.declaration import Declared, Value
 from sfumato.errors import SfumatoError
 from sfumato.notebook import html_table
 
-Value = str | int | float | bool
+__all__ = [
+    "KINDS",
+    "OTHER",
+    "PRIVATE",
+    "Boolean",
+    "Categorical",
+    "Column",
+    "CsvFormat",
+    "Datetime",
+    "Identifier",
+    "Images",
+    "Numeric",
+    "Open",
+    "OpenCategory",
+    "OpenMoment",
+    "OpenNumber",
+    "Schema",
+    "UnfinishedError",
+    "Value",
+    "canonical_text",
+    "constraint_toml",
+    "declared_column",
+    "declared_constraints",
+    "read_schema",
+    "toml_key",
+    "toml_literal",
+    "validated",
+]
 
-OTHER = "(other)"
-"""What stands for values that are not listed."""
-
-Bins = Annotated[int, Field(ge=1, le=100_000, description="how many equal cells to count in")]
-
-# Beyond this, neighbouring whole numbers are the same double.
-_LARGEST_WHOLE = 2**53
+_SECTIONS = {"columns", "images", "csv", "constraints"}
 _SHIFTING = ("iso2022", "hz", "utf-7", "unicode", "raw-unicode", "idna", "punycode", "mbcs", "oem")
-_OFFSET = re.compile(r"[+-](\d{2}):(\d{2})")
-_SINCE = re.compile(r"(days|seconds|milliseconds) since \d{4}-\d{2}-\d{2}")
 
 
 class UnfinishedError(SfumatoError):
     """A declaration in which nothing is wrong, but something is still to be filled in."""
 
 
-class _Declared(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Numeric(_Declared):
-    """A number between public bounds; values outside are clamped.
-
-    `decimal` and `thousands` are the marks with which a text file writes it; `decimals` is how
-    many of them synthetic numbers get, by default as many as tell the cells apart.
-
-    >>> Numeric(low=0, high=120, integer=True).nullable
-    False
-    """
-
-    low: float
-    high: float
-    integer: bool = False
-    bins: Bins | None = None
-    nullable: bool = False
-    decimal: Literal[".", ","] = "."
-    thousands: Literal[".", ",", " ", "'", "_"] | None = None
-    decimals: int | None = Field(None, ge=0, le=15)
-
-    @model_validator(mode="after")
-    def _bounds_in_order(self) -> Numeric:
-        if not (abs(self.low) < 1e300 and abs(self.high) < 1e300):
-            raise ValueError("low and high must be finite numbers")
-        if self.integer and (self.low % 1 or self.high % 1):
-            raise ValueError("low and high of an integer column must be whole numbers")
-        if self.integer and max(abs(self.low), abs(self.high)) > _LARGEST_WHOLE:
-            raise ValueError(
-                "low and high of an integer column must lie within 2^53, beyond which numbers "
-                "are not told apart: declare it numeric, or an identifier"
-            )
-        if self.thousands == self.decimal:
-            raise ValueError(f"thousands and decimal cannot both be {self.decimal!r}")
-        if not (self.low <= self.high if self.integer else self.low < self.high):
-            raise ValueError(f"low ({self.low:g}) must be below high ({self.high:g})")
-        return self
-
-
-class Categorical(_Declared):
-    """One of the listed values; `other` adds a cell for values not listed.
-
-    >>> Categorical(values=("Ulm", "Jena"), other=True).values
-    ('Ulm', 'Jena')
-    """
-
-    values: Annotated[tuple[Value, ...], Field(min_length=1, strict=False)]
-    other: bool = False
-    nullable: bool = False
-
-    @model_validator(mode="after")
-    def _values_differ(self) -> Categorical:
-        counts = Counter(canonical_text(value) for value in self.values)
-        twice = [text for text, count in counts.items() if count > 1]
-        if twice:
-            raise ValueError(f"the value {twice[0]!r} is listed twice")
-        if self.other and OTHER in counts:
-            raise ValueError(f"{OTHER!r} is what unlisted values are called: list another name")
-        return self
-
-
-class Boolean(_Declared):
-    """True or false, in any of the usual spellings.
-
-    >>> Boolean(nullable=True).nullable
-    True
-    """
-
-    nullable: bool = False
-
-
-class Datetime(_Declared):
-    """A moment between public bounds, counted in whole units; values outside are clamped.
-
-    Texts are read as ISO dates of any precision, or as `format` says: with the marks of strptime
-    ("%d/%m/%Y"), or as a number ("days since 1960-01-01"). With a `zone` ("Europe/Berlin",
-    "+01:00", "UTC"), moments are wall-clock time there: those that come with an offset are
-    converted, and synthetic ones have it, too.
-
-    >>> Datetime(low=date(2020, 1, 1), high=date(2024, 12, 31)).unit
-    'day'
-    """
-
-    low: datetime
-    high: datetime
-    unit: Literal["day", "hour", "minute", "second"] = "day"
-    bins: Bins | None = None
-    nullable: bool = False
-    format: str | None = None
-    zone: str | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _dates_are_midnights(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        zone = given.get("zone")
-        there = _zone(zone) if isinstance(zone, str) else UTC
-        return {key: _naive_datetime(value, there) for key, value in given.items()}
-
-    @model_validator(mode="after")
-    def _bounds_in_order(self) -> Datetime:
-        if self.low > self.high:
-            raise ValueError(f"low ({self.low}) must not lie after high ({self.high})")
-        if self.format is not None and not _SINCE.fullmatch(self.format):
-            try:
-                again = datetime.strptime(
-                    self.low.replace(tzinfo=UTC).strftime(self.format), self.format
-                )
-            except (ValueError, re.error):
-                again = None
-            if again is None or again.year != self.low.year:
-                raise ValueError(
-                    f"format {self.format!r} does not tell a date: use the marks of strptime, as "
-                    "in '%d/%m/%Y', or 'days since 1960-01-01'"
-                )
-        return self
-
-
-class Identifier(_Declared):
-    """A name or number of a row: never modelled, numbered anew in the synthetic data.
-
-    With `unit`, it names the person (or other unit of privacy) that a row belongs to.
-
-    >>> Identifier(unit=True).unit
-    True
-    """
-
-    unit: bool = False
-
-
-class CsvFormat(_Declared):
+class CsvFormat(Declared):
     """How csv files of this table are written.
 
     >>> CsvFormat(delimiter=";").encoding
@@ -194,7 +96,7 @@ class CsvFormat(_Declared):
         return self
 
 
-class Images(_Declared):
+class Images(Declared):
     """An image set: the size of all images and the class labels; no classes means no labels.
 
     >>> Images(height=28, width=28, classes=("cat", "dog")).channels
@@ -207,20 +109,7 @@ class Images(_Declared):
     classes: Annotated[tuple[Value, ...], Field(strict=False)] = ()
 
 
-Column = Numeric | Categorical | Boolean | Datetime | Identifier
-
-KINDS: dict[str, tuple[type[Column], dict[str, Any]]] = {
-    "numeric": (Numeric, {"integer": False}),
-    "integer": (Numeric, {"integer": True}),
-    "categorical": (Categorical, {}),
-    "boolean": (Boolean, {}),
-    "datetime": (Datetime, {}),
-    "identifier": (Identifier, {}),
-}
-"""What a schema file calls each kind of column, and the settings that the name stands for."""
-
-
-class Schema(_Declared):
+class Schema(Declared):
     """The public description of a table (`columns`) or of an image set (`images`).
 
     >>> schema = Schema(columns={"age": Numeric(low=17, high=90, integer=True)})
@@ -235,6 +124,7 @@ class Schema(_Declared):
     columns: dict[str, Column] = Field(default_factory=dict)
     images: Images | None = None
     csv: CsvFormat = CsvFormat()
+    constraints: tuple[Constraint, ...] = ()
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Schema:
@@ -245,12 +135,51 @@ class Schema(_Declared):
             raise ValueError(f"only one identifier can be the unit of privacy, not {units}")
         if self.columns and all(isinstance(c, Identifier) for c in self.columns.values()):
             raise ValueError("identifiers are never modelled: declare at least one other column")
+        for constraint in in_turn(self.constraints, self.modelled):
+            for name in self.open.keys() & {*constraint.needed, *constraint.made}:
+                raise ValueError(
+                    f"column '{name}' needs public bounds or values, because a constraint names it"
+                )
+            for name in self.often_round.keys() & set(constraint.made):
+                raise ValueError(
+                    f"column '{name}' follows from a constraint: leave out often_multiple_of"
+                )
         return self
 
     @property
     def modelled(self) -> dict[str, Column]:
         """The columns that a synthesizer learns: all but identifiers."""
         return {n: c for n, c in self.columns.items() if not isinstance(c, Identifier)}
+
+    @property
+    def open(self) -> dict[str, Open]:
+        """The columns of which something is to be found in the private rows."""
+        return {n: c for n, c in self.columns.items() if isinstance(c, Open)}
+
+    @property
+    def often_round(self) -> dict[str, Numeric]:
+        """The numbers of which many are multiples of something."""
+        return {
+            name: column
+            for name, column in self.columns.items()
+            if isinstance(column, Numeric) and column.often_multiple_of is not None
+        }
+
+    @property
+    def derived(self) -> dict[str, Derived]:
+        """The columns that follow from others."""
+        return {each.column: each for each in self.constraints if isinstance(each, Derived)}
+
+    @property
+    def unconstrained(self) -> Schema:
+        """The same columns, each for itself."""
+        if not (self.constraints or self.often_round):
+            return self
+        plain = {
+            name: column.model_copy(update={"often_multiple_of": None})
+            for name, column in self.often_round.items()
+        }
+        return self.model_copy(update={"constraints": (), "columns": self.columns | plain})
 
     @property
     def unit_column(self) -> str | None:
@@ -281,10 +210,10 @@ class Schema(_Declared):
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any], origin: str = "schema") -> Schema:
         """Make a schema of what a TOML file holds; errors name the origin, column and fix."""
-        unknown = sorted(set(tables) - {"columns", "images", "csv"})
+        unknown = sorted(set(tables) - _SECTIONS)
         if unknown:
             raise SfumatoError(
-                f"{origin}: unknown section [{unknown[0]}]; use columns, images or csv"
+                f"{origin}: unknown section [{unknown[0]}]; use columns, images, csv or constraints"
             )
         columns = {
             name: declared_column(f"{origin}, column '{name}'", declared)
@@ -296,7 +225,8 @@ class Schema(_Declared):
             for place in [f"{origin}, [{name}]"]
             if name in tables
         }
-        return validated(origin, cls, {"columns": columns, **sections})
+        constraints = declared_constraints(tables.get("constraints", []), origin)
+        return validated(origin, cls, {"columns": columns, **sections, "constraints": constraints})
 
     def _repr_html_(self) -> str:
         """Show the columns in a notebook."""
@@ -315,12 +245,15 @@ class Schema(_Declared):
             kind = next(
                 key
                 for key, (model, fixed) in KINDS.items()
-                if type(column) is model and all(getattr(column, f) == v for f, v in fixed.items())
+                if type(column) in (model, OPEN_KINDS.get(model))
+                and all(getattr(column, f) == v for f, v in fixed.items())
             )
             fields = column.model_dump(exclude_defaults=True, exclude={"integer"})
             if kind == "integer":
-                fields |= {"low": int(fields["low"]), "high": int(fields["high"])}
+                ends = {end: fields[end] for end in ("low", "high")}
+                fields |= {k: v if v == PRIVATE else int(v) for k, v in ends.items()}
             sections.append(_section(f"columns.{toml_key(name)}", {"kind": kind} | fields))
+        sections += map(constraint_toml, self.constraints)
         return "\n".join(sections)
 
 
@@ -335,44 +268,12 @@ def read_schema(source: Any) -> Schema:
     if isinstance(source, str | Path):
         return Schema.load(source)
     if isinstance(source, Mapping):
-        sections = set(source) <= {"columns", "images", "csv"}
+        sections = set(source) <= _SECTIONS
         return Schema.from_tables(source if sections else {"columns": source})
     raise SfumatoError(
         f"a schema is a Schema, the path of a TOML file or a dict of columns, not a "
         f"{type(source).__name__}"
     )
-
-
-def canonical_text(value: Value | bytes) -> str:
-    """Give the text by which a category is recognised, however a file spells it.
-
-    >>> [canonical_text(v) for v in (1, 1.0, True, " yes ")]
-    ['1', '1', 'true', 'yes']
-    """
-    if isinstance(value, bytes):
-        return value.decode(errors="replace").strip()
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()
-
-
-def _naive_datetime(value: Any, zone: tzinfo) -> Any:
-    if isinstance(value, datetime):
-        return value.astimezone(zone).replace(tzinfo=None) if value.tzinfo else value
-    return datetime(value.year, value.month, value.day) if isinstance(value, date) else value
-
-
-def _zone(name: str) -> tzinfo:
-    if _OFFSET.fullmatch(name):
-        return datetime.strptime(name, "%z").tzinfo or UTC
-    try:
-        return ZoneInfo(name)
-    except (KeyError, OSError, ValueError):
-        raise ValueError(
-            f"there is no time zone {name!r}: write one such as 'Europe/Berlin' or '+01:00'"
-        ) from None
 
 
 def _table(value: Any, place: str) -> dict[str, Any]:
@@ -394,7 +295,37 @@ def declared_column(place: str, declared: Any) -> Column:
     model, fixed = KINDS[kind]
     if "integer" in fields:
         raise SfumatoError(f'{place}: write kind = "integer" instead of integer = …')
+    if PRIVATE in (fields.get("low"), fields.get("high"), fields.get("values")):
+        model = OPEN_KINDS.get(model, model)
     return validated(place, model, fields | fixed)
+
+
+def declared_constraints(declared: Any, origin: str = "schema") -> tuple[Constraint, ...]:
+    """Give the constraints that a schema file declares; errors name the place.
+
+    >>> declared_constraints([{"order": ["admitted", "discharged"]}])[0].in_words()
+    'admitted <= discharged'
+    """
+    if not isinstance(declared, list | tuple):
+        raise SfumatoError(
+            f"{origin}: write each constraint as a table of its own, [[constraints]]"
+        )
+    found: list[Constraint] = []
+    for number, settings in enumerate(declared, 1):
+        place = f"{origin}, constraint {number}"
+        kind = constraint_kind(_table(settings, place))
+        if kind is None:
+            raise SfumatoError(
+                f"{place}: name the columns of an order (order), the columns whose combinations "
+                "are limited (columns), or the column that follows from others (column)"
+            )
+        found.append(validated(place, kind, settings))
+    return tuple(found)
+
+
+def constraint_toml(constraint: Constraint) -> str:
+    """Write a constraint as it stands in a schema file."""
+    return _section("[constraints]", constraint.model_dump(exclude_none=True))
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -445,6 +376,10 @@ def toml_literal(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, tuple | list):
         return "[" + ", ".join(toml_literal(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        return (
+            "{ " + ", ".join(f"{toml_key(k)} = {toml_literal(v)}" for k, v in value.items()) + " }"
+        )
     return repr(value)
 
 

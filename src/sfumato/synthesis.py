@@ -126,7 +126,7 @@ def synthesize(
     drawn = draw.whole(workers)
     if output:
         progress(f"writing {output}", None)
-        write_synthetic(output, drawn, schema)
+        write_synthetic(output, drawn, model.schema)
     return Synthesis(drawn, model)
 
 

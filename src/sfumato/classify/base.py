@@ -82,7 +82,7 @@ class Classifier(Method):
 
     def codec(self, schema: Schema) -> TableCodec | ImageCodec:
         """Give the code of the schema."""
-        return ImageCodec(schema.images) if schema.images else TableCodec(schema)
+        return ImageCodec(schema.images) if schema.images else TableCodec(schema.unconstrained)
 
     def space(self, schema: Schema) -> PointSpace:
         """Give the space of the schema's rows; refuse one without classes."""
@@ -195,7 +195,7 @@ class ClassifierModel(Fitted):
             given = (data, None) if isinstance(data, np.ndarray) else data
             yield from map(plain.encode, image_rows(given, plain.images).batches())
             return
-        codec = TableCodec(self.schema)
+        codec = TableCodec(self.schema.unconstrained)
         known = [name for name in codec.names if name != self.method.target]
         for rows in table_rows(data, known, self.schema.csv).batches(known):
             columns = [

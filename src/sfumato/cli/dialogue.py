@@ -14,17 +14,19 @@ import typer
 from sfumato.data.codebook import Settings, flag, listed
 from sfumato.data.draft import Draft
 from sfumato.errors import SfumatoError
-from sfumato.schema import KINDS, toml_literal
+from sfumato.schema import KINDS, PRIVATE, toml_literal
 
 SKIP = "skip"
 _WORDS = {"": "none", " ": "space", True: "yes", False: "no"}
 _WHY_BOUNDS = (
     "Bounds must be public, from a code book, physical limits or law and never from the rows: "
-    "an unusual salary as the upper bound is that person's salary."
+    "an unusual salary as the upper bound is that person's salary. Where nobody knows them, answer "
+    "private: then noisy counts find them, for a part of the budget."
 )
 _WHY_VALUES = (
     "Values must be public, from a code book, a standard or law and never from the rows: "
-    "a rare diagnosis on the list tells that someone has it."
+    "a rare diagnosis on the list tells that someone has it. Where nobody knows them, answer "
+    "private: then those that many rows have are found, for a part of the budget."
 )
 
 
@@ -79,6 +81,8 @@ def _declare(draft: Draft, name: str, kind: str) -> None:
     while True:
         answers = {each.setting: each.ask(known) for each in _questions(kind, draft.guesses[name])}
         settings = {key: value for key, value in (known | answers).items() if value != ""}
+        if settings.get("values") == PRIVATE:
+            settings.pop("other", None)  # there are always others
         try:
             draft.declare(name, settings)
         except SfumatoError as error:
@@ -129,7 +133,9 @@ def _kind(text: str) -> str:
     return text
 
 
-def _number(text: str) -> float:
+def _number(text: str) -> float | str:
+    if text == PRIVATE:
+        return text
     try:
         return int(text)
     except ValueError:
@@ -140,14 +146,18 @@ def _number(text: str) -> float:
         raise ValueError(f"{text!r} is not a number: write it as 12 or 0.5") from None
 
 
-def _moment(text: str) -> datetime:
+def _moment(text: str) -> datetime | str:
+    if text == PRIVATE:
+        return text
     try:
         return datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a date: write it as 2020-12-31") from None
 
 
-def _values(text: str) -> tuple[Any, ...]:
+def _values(text: str) -> tuple[Any, ...] | str:
+    if text == PRIVATE:
+        return text
     return listed(each for each in next(csv.reader([text], skipinitialspace=True)) if each.strip())
 
 

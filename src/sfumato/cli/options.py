@@ -79,6 +79,10 @@ Output = Annotated[
         "duckdb://file?table=…; npz or a folder for images.",
     ),
 ]
+FoundSchema = Annotated[
+    Path | None,
+    typer.Option("--schema", "-s", help="Write the model's schema, with all that was found."),
+]
 Report = Annotated[
     Path | None, typer.Option("--report", help="Also write the certificate as a web page.")
 ]

@@ -23,6 +23,7 @@ from sfumato.cli.options import (
     EngineOption,
     Epsilon,
     Force,
+    FoundSchema,
     Input,
     LedgerFile,
     MethodName,
@@ -249,16 +250,20 @@ def print_rows(drawn: Any, schema: Any) -> None:
     sys.stdout.buffer.write(CsvWriting(schema).piece(drawn))
 
 
-def show(model: ModelFile, report: Report = None, force: Force = False) -> None:
+def show(
+    model: ModelFile, report: Report = None, schema: FoundSchema = None, force: Force = False
+) -> None:
     """Print the certificate of a saved model or classifier."""
     from sfumato.certificate import certificate_text
     from sfumato.loading import load
-    from sfumato.storage import refuse_overwriting
+    from sfumato.storage import refuse_overwriting, write_whole
 
-    refuse_overwriting({"--report": report}, [model], force)
+    refuse_overwriting({"--report": report, "--schema": schema}, [model], force)
     loaded = load(model)
     print(certificate_text(loaded))
     write_certificate(loaded, report, model.name, model=model)
+    if schema is not None:
+        write_whole(schema, loaded.schema.to_toml().encode())
 
 
 def budget_of(epsilon: float, delta: float, relation: Relation, rows_per_unit: int) -> Budget:

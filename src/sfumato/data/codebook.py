@@ -19,10 +19,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from sfumato.constraints import Constraint
 from sfumato.data.csv_header import likely_delimiter
 from sfumato.data.parsing import is_null
 from sfumato.errors import SfumatoError
-from sfumato.schema import KINDS, Value
+from sfumato.schema import KINDS, PRIVATE, Value, declared_constraints
 
 Settings = dict[str, Any]
 """What is said of a column, under the names of a schema file; `kind` is one of them."""
@@ -67,6 +68,7 @@ class Codebook:
     csv: Settings = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
     remarks: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
 
     def corrected_by(self, other: Codebook) -> Codebook:
         """Let another book have the last word, column by column and setting by setting."""
@@ -81,6 +83,10 @@ class Codebook:
             self.csv | other.csv,
             (self.left_out - other.columns.keys()) | other.left_out,
             self.remarks + other.remarks,
+            (
+                *(each for each in self.constraints if each not in other.constraints),
+                *other.constraints,
+            ),
         )
 
 
@@ -106,7 +112,7 @@ def _from_toml(text: str, origin: str) -> Codebook:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SfumatoError(f"{origin} is not valid TOML: {error}") from None
-    unknown = sorted(set(tables) - {"columns", "csv"})
+    unknown = sorted(set(tables) - {"columns", "csv", "constraints"})
     if unknown:
         raise SfumatoError(f"{origin}: [{unknown[0]}] is no section of a table's schema")
     columns = _object(tables.get("columns", {}), origin)
@@ -115,6 +121,7 @@ def _from_toml(text: str, origin: str) -> Codebook:
         {name: _object(said, f"{origin}, column '{name}'") for name, said in columns.items()},
         _object(tables.get("csv", {}), origin),
         frozenset(_left_out(text)) - columns.keys(),
+        constraints=declared_constraints(tables.get("constraints", []), origin),
     )
 
 
@@ -136,7 +143,7 @@ def bound(value: Any, form: str | None = None) -> Any:
     >>> bound("1.5"), bound("31/12/2020", "%d/%m/%Y").year
     (1.5, 2020)
     """
-    if not isinstance(value, str):
+    if not isinstance(value, str) or value.strip() == PRIVATE:
         return value
     read: Any
     for read in (int, float, datetime.fromisoformat):

@@ -42,6 +42,8 @@ class Condition:
 
     kept: NDArray[np.float64]
     decode: Callable[[NDArray[np.integer[Any]], np.random.Generator], pa.Array]
+    meets: Callable[[pa.Array], NDArray[np.bool_]]
+    """Tells which values meet it."""
 
     @classmethod
     def on(cls, name: str, code: ColumnCode, wanted: Wanted) -> Condition:
@@ -103,10 +105,11 @@ def _one_of(name: str, code: ColumnCode, wanted: Collection[Single]) -> Conditio
     counts = np.bincount(cells, minlength=code.size)
     shared = np.arange(code.size) < code.ordered
     kept = counts / np.where(shared, code.values_per_cell, 1.0)
+    meets = partial(_is_one_of, values)
     if code.is_category:
-        return Condition(kept, code.decode)
+        return Condition(kept, code.decode, meets)
     order = np.lexsort((pc.rank(values).to_numpy(), cells))
-    return Condition(kept, partial(_draw_values, values.take(pa.array(order)), counts))
+    return Condition(kept, partial(_draw_values, values.take(pa.array(order)), counts), meets)
 
 
 def _draw_values(
@@ -143,7 +146,20 @@ def _in_range(name: str, code: ColumnCode, wanted: tuple[Single, ...]) -> Condit
     kept = code.shares(first, last)
     if not kept.any():  # a single real number
         return _one_of(name, code, [first])
-    return Condition(kept, partial(code.decode, first=first, last=last))
+    decode = partial(code.decode, first=first, last=last)
+    return Condition(kept, decode, partial(_lies_within, code, first, last))
+
+
+def _is_one_of(values: pa.Array, array: pa.Array) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = pc.is_in(array, value_set=values).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _lies_within(
+    code: NumericCode | DatetimeCode, first: float, last: float, array: pa.Array
+) -> NDArray[np.bool_]:
+    numbers = code.count(array)
+    return np.asarray((first <= numbers) & (numbers <= last))
 
 
 def _exact(name: str, code: ColumnCode, value: Single) -> pa.Scalar:

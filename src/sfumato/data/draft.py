@@ -10,6 +10,7 @@ from sfumato.errors import SfumatoError
 from sfumato.schema import (
     KINDS,
     UnfinishedError,
+    constraint_toml,
     declared_column,
     toml_key,
     toml_literal,
@@ -24,6 +25,7 @@ _HEADER = """\
 #   names or numbers of people    kind = "identifier", unit = true     # protect the person
 #   dates such as 31/12/2020      kind = "datetime", format = "%d/%m/%Y"
 #   numbers such as 1.234,5       kind = "numeric", decimal = ",", thousands = "."
+#   bounds that nobody knows      low = "private", high = "private"    # found, at a price
 """
 _BOUNDS = {"low": "low = ", "high": "high = "}
 _NULLABLE = {"nullable": "nullable = true     # if values may be missing: in most tables they are"}
@@ -73,6 +75,7 @@ class Draft:
         self._declared = {name for name in finished if "kind" in book.columns.get(name, {})}
         lacking = [toml_key(name) for name in book.columns if name not in guesses]
         self._remarks = list(book.remarks)
+        self._constraints = [constraint_toml(each) for each in book.constraints]
         if lacking:
             self._remarks.append(f"{book.origin}: the data have no column {', '.join(lacking)}")
 
@@ -109,7 +112,7 @@ class Draft:
             left_out_line(toml_key(name)) if name in self._left_out else self._section(name)
             for name in self.guesses
         )
-        return "\n".join([*self._opening(), *columns])
+        return "\n".join([*self._opening(), *columns, *self._constraints])
 
     def so_far(self) -> str:
         """Write a schema of the columns that are declared; those still open are comments."""
@@ -121,7 +124,7 @@ class Draft:
                 columns.append(_section(f"columns.{toml_key(name)}", settings, {}))
             else:
                 columns.append(_commented(self._section(name)))
-        return "\n".join([*self._opening(), *columns])
+        return "\n".join([*self._opening(), *columns, *self._constraints])
 
     def _opening(self) -> list[str]:
         """Write what stands before the columns; explanations only while something is open."""

@@ -62,7 +62,7 @@ class TablePart:
     def raw(self) -> Iterator[pa.RecordBatch]:
         """Read what the codec asks for, and the unit."""
         unit = self.codec.schema.unit_column
-        return self.rows.batches([*self.codec.names, *([unit] if unit else [])])
+        return self.rows.batches([*self.codec.declared, *([unit] if unit else [])])
 
     def units(self, rows: pa.RecordBatch) -> pa.Array | None:
         """Give the name of each row's unit."""
@@ -76,11 +76,10 @@ class FlagPart(TablePart):
     def read(self, found: Review | None = None) -> Iterator[tuple[Batch, pa.Array | None]]:
         """Read 1 for each value that does not fit, else 0."""
         for rows in self.raw():
-            flags = np.zeros((rows.num_rows, len(self.codec.names)), np.int32)
-            columns = zip(self.codec.names, self.codec.columns, strict=True)
-            for index, (name, column) in enumerate(columns):
-                values = Distinct.of(rows.column(name))
-                for misfit, where in column.misfits(values.values).items():
+            flags = np.zeros((rows.num_rows, len(self.codec.declared)), np.int32)
+            for name, values, misfits in self.codec.misfits(rows):
+                index = self.codec.declared.index(name)
+                for misfit, where in misfits.items():
                     flags[values.spread(where), index] |= misfit.usual == 0
             yield Batch(flags, np.empty((len(flags), 0), np.float32)), self.units(rows)
 

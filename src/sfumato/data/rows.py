@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.data import parsing
 from sfumato.data.batch import Batch
 from sfumato.data.databases import DatabaseRows
 from sfumato.data.gathering import Gathering
@@ -88,6 +89,13 @@ class PrivateRows(ABC):
 
     def _gathering(self) -> Gathering:
         return Gathering()
+
+    def counted_values(self, name: str) -> Counter[str]:
+        """Count the rows of each value of a column, but for missing ones. Private."""
+        raise SfumatoError(
+            f"the values of column '{name}' can be found in tables only that are read here: list "
+            "them in the schema"
+        )
 
     def misfit_flags(self) -> PrivateRows:
         """Give rows that tell, in place of values, whether they fit the schema: 0 or 1."""
@@ -266,7 +274,7 @@ class EncodedTable(EncodedRows):
         spool: Path | None = None,
     ) -> None:
         unit = codec.schema.unit_column
-        names = [*codec.names, *([unit] if unit else [])]
+        names = [*codec.declared, *([unit] if unit else [])]
         self._rows = table_rows(data, names, codec.schema.csv)
         self.slow = self._rows.slow
         if unit:
@@ -286,6 +294,22 @@ class EncodedTable(EncodedRows):
         super().close()
         if isinstance(self._rows, DatabaseRows):
             self._rows.close()
+
+    def counted_values(self, name: str) -> Counter[str]:
+        """Count the rows of each value of a column, but for missing ones. Private."""
+        found: Counter[str] = Counter()
+        seen: Counter[str] = Counter()
+        for part in self._source:
+            assert isinstance(part, TablePart)
+            for rows in part.raw():
+                texts = parsing.texts(rows.column(name))
+                told = ~parsing.is_null(texts).to_numpy(zero_copy_only=False)
+                if self._limit is not None:
+                    told &= self._limit.within(self._limit.ordinals(part.units(rows), seen))
+                for each in texts.filter(pa.array(told)).value_counts().to_pylist():
+                    found[each["values"]] += each["counts"]
+        refuse_too_many(found.total())
+        return found
 
     def misfit_flags(self) -> MisfitFlags:
         """Give rows that tell of each column, in place of its value, whether it fits."""

@@ -65,7 +65,7 @@ class SparkRows(PrivateRows):
     ) -> None:
         unit = codec.schema.unit_column
         self.codec = codec
-        self._names = [*codec.names, *([unit] if unit else [])]
+        self._names = [*codec.declared, *([unit] if unit else [])]
         refuse_missing(frame.columns, self._names)
         self._frame = frame
         self._most = max_rows_per_unit
@@ -128,7 +128,8 @@ class SparkRows(PrivateRows):
             "ORDER BY sha2(concat(encode(unit, 'UTF-8'), row), 256), row) AS ordinal",
         )
         kept = numbered.where(f"ordinal <= {self._most}")
-        again = partial(_unshuffled, limit=self._limit, columns=len(self.codec.names))
+        columns = len(self.codec.declared if self._flags else self.codec.names)
+        again = partial(_unshuffled, limit=self._limit, columns=columns)
         return _tree(kept.mapInArrow(partial(_worked, again, work), _FOUND), merge)
 
 

@@ -77,10 +77,10 @@ def write_synthetic(path: Path, data: pa.Table | ImageSet, schema: Schema) -> No
 
 
 def rounded(table: pa.Table, schema: Schema) -> pa.Table:
-    """Leave numbers with the decimals that their cells tell apart."""
+    """Leave numbers with the decimals that their cells tell apart; derived ones follow them."""
     for place, name in enumerate(table.column_names):
         column = schema.columns.get(name)
-        if isinstance(column, Numeric) and not column.integer:
+        if isinstance(column, Numeric) and not column.integer and name not in schema.derived:
             values = table[name].combine_chunks()
             numbers = NumericCode.of(column, DEFAULT_CELLS).rounded(
                 values.to_numpy(zero_copy_only=False)

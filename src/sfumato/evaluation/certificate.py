@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.certificate import made_by
+from sfumato.data.table_codec import TableCodec
 from sfumato.evaluation.belief import Belief, belief_bounds, strength
 from sfumato.evaluation.coded_table import CodedTable
 from sfumato.evaluation.evaluation import plain
@@ -119,22 +120,26 @@ class _Look:
 def _look_of_table(model: Model, seed: int) -> _Look:
     count = min(max(model.rows, 1), SAMPLED_ROWS)
     frame = CodedTable.of(model.sample(count, seed=seed), model.schema, "sampled rows")
+    coded = TableCodec(model.schema).names
     target = getattr(model.method, "target", None)
     classes: list[ClassNoise] = []
     weak: list[str] = []
     for index in frame.categorical:
         cells = frame.codec.columns[index]
-        if not cells.is_category:
+        if not cells.is_category or frame.names[index] not in coded:
             continue
         names = list(cells.names)
         found = class_noise(
-            model.releases, index, names, _rows(frame.codes[:, index], len(names), model.rows)
+            model.releases,
+            coded.index(frame.names[index]),
+            names,
+            _rows(frame.codes[:, index], len(names), model.rows),
         )
         weak += _lost(frame.names[index], found)
         if frame.names[index] == target:
             classes = found
     columns = tuple(histogram(index, {"synthetic": frame}) for index in range(len(frame.names)))
-    noise = column_noise(model.releases, frame.names, model.rows)
+    noise = column_noise(model.releases, coded, model.rows)
     return _Look(columns, target if classes else None, classes, weak, noise)
 
 
@@ -173,15 +178,20 @@ def _lost(column: str, classes: list[ClassNoise]) -> list[str]:
 
 
 def declared(schema: Schema) -> tuple[dict[str, str], ...]:
-    """Write each column of the schema in words."""
+    """Write each column and each constraint of the schema in words."""
     if schema.images:
         look = schema.images
         size = f"{look.height} × {look.width} pixels, {look.channels} channel(s)"
         return ({"column": "images", "kind": "images", "values": size},)
-    return tuple(
+    columns = [
         {"column": name, "kind": _kind(column), "values": _values(column)}
         for name, column in schema.columns.items()
-    )
+    ]
+    constraints = [
+        {"column": ", ".join(each.made), "kind": "constraint", "values": each.in_words()}
+        for each in schema.constraints
+    ]
+    return (*columns, *constraints)
 
 
 def _kind(column: Column) -> str:

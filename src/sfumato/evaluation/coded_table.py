@@ -40,7 +40,12 @@ class CodedTable:
         """Read a table, a frame or a file; `what` names it in errors."""
         if not schema.columns:
             raise SfumatoError("this schema describes images, not a table")
-        codec = TableCodec(schema)
+        if schema.open:
+            raise SfumatoError(
+                f"the schema leaves '{next(iter(schema.open))}' to be found privately: use the one "
+                "that was found, which 'sfumato show MODEL --schema FILE' writes"
+            )
+        codec = TableCodec(schema.unconstrained)
         try:
             rows = table_rows(data, codec.names, schema.csv)
         except SfumatoError as error:

@@ -17,10 +17,12 @@ from safetensors.numpy import save
 from sfumato.data.condition import Wanted
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import not_negative, within
+from sfumato.errors import SfumatoError, not_negative, within
+from sfumato.methods.completion import complete, kept_back
 from sfumato.methods.expectation import Expectation
 from sfumato.methods.misfit_gate import MisfitError, pass_noisy_gate
 from sfumato.notebook import usual_progress
+from sfumato.privacy.ahead import Ahead
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend
 from sfumato.privacy.gate import Gate
@@ -87,6 +89,9 @@ class Method(ABC):
     free: ClassVar[frozenset[str]] = frozenset({"seed"})
     """Settings that change nothing in what is asked, or only the layout that an answer keeps."""
 
+    completes: ClassVar[bool] = False
+    """Whether it plans with schemas that leave bounds or values to be found in the rows."""
+
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -145,6 +150,11 @@ class Method(ABC):
         Large files are read by all cores, or by so many `workers`; the result is the same.
         """
         schema, budget = read_schema(schema), Budget.of(budget)
+        if schema.open and not self.completes:
+            raise SfumatoError(
+                f"{self.name} needs public bounds and values, but '{next(iter(schema.open))}' is "
+                "declared private: declare it from public knowledge, or use pairs"
+            )
         within(workers=(workers, 1, 1024))
         progress = progress or usual_progress()
         settings = {key: value for key, value in asdict(self).items() if key not in self.free}
@@ -160,6 +170,7 @@ class Method(ABC):
             pay_again=pay_again,
             use_saved=use_saved,
             gate=gate,
+            ahead=kept_back(schema, budget) if schema.open else Ahead(),
             workers=workers,
             progress=progress,
         )
@@ -169,6 +180,11 @@ class Method(ABC):
             with locked(folder / "run") if folder else nullcontext(), curator.asking():
                 if gate.share and gate.most is not None:
                     pass_noisy_gate(curator, gate.most)
+                if schema.open:
+                    found = complete(curator)
+                    codec = self.codec(found)
+                    assert isinstance(codec, TableCodec)
+                    curator.see_through(found, codec)
                 fitted = self.learn(curator, progress)
         except BaseException as stop:
             # Nothing is kept that could be gone on with, or it was decided not to.

@@ -24,13 +24,13 @@ def pass_noisy_gate(curator: Curator, most: float) -> None:
     if not isinstance(codec, TableCodec):
         raise SfumatoError("misfits can be counted with noise in tables only")
     both = np.arange(2, dtype=np.int32)
-    statistic = Counts([(Axis(index, both),) for index in range(len(codec.names))])
+    statistic = Counts([(Axis(index, both),) for index in range(len(codec.declared))])
     release = curator.release_misfits("misfits", statistic)
     tables = list(statistic.split(release.values))
     rows = float(np.mean([table.sum() for table in tables]))
     over = [
         f"'{name}' ({table[1] / rows:.1%})"
-        for name, table in zip(codec.names, tables, strict=True)
+        for name, table in zip(codec.declared, tables, strict=True)
         if table[1] > most * max(rows, 1.0)
     ]
     if over:

@@ -15,14 +15,14 @@ def target_advice(schema: Schema, effect: str, *, numbers: bool) -> tuple[str, .
     >>> target_advice(schema, "Its classes are kept apart.", numbers=False)
     ('No target is named. It could be one of the categories: sick. Its classes are kept apart.',)
     """
-    if len(schema.modelled) < 2:
+    made = {name for constraint in schema.constraints for name in constraint.made}
+    modelled = {name: column for name, column in schema.modelled.items() if name not in made}
+    if len(modelled) < 2:
         return ()
     categories = [
-        name
-        for name, column in schema.modelled.items()
-        if isinstance(column, Categorical | Boolean)
+        name for name, column in modelled.items() if isinstance(column, Categorical | Boolean)
     ]
-    others = [name for name in schema.modelled if name not in categories]
+    others = [name for name in modelled if name not in categories]
     kinds = [f"one of the categories: {_few(categories)}"] if categories else []
     if numbers and others:
         kinds.append(f"one of the numbers: {_few(others)}")

@@ -7,7 +7,7 @@ what the ledger paid for before it is used.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from sfumato.errors import SfumatoError
-from sfumato.privacy.budget import Spend, TrainingSpend
+from sfumato.privacy.budget import Spend, TrainingSpend, spend_of
 from sfumato.privacy.statistic import Resolution
 
 if TYPE_CHECKING:
@@ -100,12 +100,27 @@ class Release:
             about, arrays = _parsed(content)
             return cls.of(
                 arrays.pop("values"),
-                Spend(**json.loads(about["spend"])),
+                spend_of(json.loads(about["spend"])),
                 json.loads(about["about"]),
                 {key.removeprefix("layout/"): array for key, array in arrays.items()},
             )
         except _UNREADABLE as error:
             raise SfumatoError(f"cannot read the release {path}: {error}") from None
+
+
+def layout_of_values(values: Sequence[str]) -> Arrays:
+    """Write values that a selection told as arrays: their texts and where each of them ends."""
+    texts = [value.encode() for value in values]
+    return {
+        "texts": np.frombuffer(b"".join(texts), np.uint8),
+        "ends": np.cumsum([len(text) for text in texts], dtype=np.int64),
+    }
+
+
+def told_values(release: Release) -> list[str]:
+    """Read back the values that a selection told."""
+    texts, ends = release.layout["texts"].tobytes(), release.layout["ends"].tolist()
+    return [texts[a:b].decode() for a, b in zip([0, *ends], ends, strict=False)]
 
 
 def training_bytes(spend: TrainingSpend, state: State) -> bytes:

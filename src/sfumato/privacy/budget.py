@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -92,6 +92,13 @@ class Budget:
         """What all releases may cost: mu²/2 of the Gaussian mechanism of this (epsilon, delta)."""
         return rho_for(self.epsilon, self.delta)
 
+    def without_chance(self, missed: float) -> float:
+        """Give the share of rho that is left where a chance of `missed` is paid for, too."""
+        if not missed:
+            return 1.0
+        left = self.delta - (1 + math.exp(min(self.epsilon, 700))) * missed
+        return rho_for(self.epsilon, left) / self.rho * (1 - 1e-9)
+
     def part(self, share: float) -> Budget:
         """Give the budget of which a share of rho is left."""
         left = share * self.rho * (1 - 1e-9)
@@ -119,6 +126,11 @@ class Cost(ABC):
         """How far its noise is from a rounded Gaussian in total variation, squared."""
         return 0.0
 
+    @property
+    def missed(self) -> float:
+        """How far it is, besides, from a mechanism that costs its rho, in total variation."""
+        return 0.0
+
     @abstractmethod
     def in_words(self) -> tuple[str, str]:
         """Tell the noise, and what it cost."""
@@ -132,12 +144,12 @@ class Cost(ABC):
         """Read back what `to_row` gave; a rho is derived and not read."""
         common = {"name": row["name"], "dim": row["dim"]}
         if row["epsilon"] is None:
-            return Spend(
-                **common,
-                sensitivity=row["sensitivity"],
-                sigma=row["sigma"],
-                scale=row["scale"] or 1,  # earlier ledgers know no other
-            )
+            noise = {
+                "sensitivity": row["sensitivity"],
+                "sigma": row["sigma"],
+                "scale": row["scale"] or 1,  # earlier ledgers know no other
+            }
+            return spend_of(common | noise | ({"chance": row["chance"]} if row["chance"] else {}))
         multiplier = row["noise_multiplier"]  # earlier ledgers have the noise of a step instead
         if multiplier is None:
             multiplier = row["sigma"] / row["sensitivity"]
@@ -186,6 +198,39 @@ class Spend(Cost):
 
     def to_row(self) -> dict[str, str | float]:
         return asdict(self) | {"rho": self.rho}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionSpend(Spend):
+    """The cost of telling which values exist: noisy counts of those that do, above a threshold.
+
+    `chance` bounds the chance that a value of one unit alone passes the threshold: see `selection`.
+    How many values are counted is private; `dim` is how many columns they are of.
+    """
+
+    chance: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        in_open_unit(chance=self.chance)
+
+    @property
+    def squared_distance(self) -> float:
+        """Bound how far the noise is from a rounded Gaussian, squared, for all rows' values."""
+        return squared_distance(1 << 32, self.scale * self.sigma)
+
+    @property
+    def missed(self) -> float:
+        return self.chance
+
+    def in_words(self) -> tuple[str, str]:
+        noise, cost = super().in_words()
+        return noise, f"{cost}, chance {self.chance:.2g}"
+
+
+def spend_of(fields: Mapping[str, Any]) -> Spend:
+    """Make a spend of its fields, of the kind that has them."""
+    return SelectionSpend(**fields) if "chance" in fields else Spend(**fields)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,9 +326,31 @@ def composed_epsilon(costs: Iterable[Cost], delta: float, relation: Relation) ->
     Releases alone have a closed form. With trainings, all are composed jointly, by the privacy loss
     distributions of the releases' Gaussian and of the trainings' steps; what the releases' noise is
     away from a Gaussian takes a hundredth of delta. Questions may depend on earlier answers, and
-    costs, too; how much there is in total must be fixed in advance.
+    costs, too; how much there is in total must be fixed in advance. What lies a chance m away from
+    a mechanism of its cost, by total variation, takes (1 + e^epsilon) m of delta.
     """
     found = list(costs)
+    missed = math.fsum(cost.missed for cost in found)
+    if missed:
+        return _beside(missed, delta, lambda left: _composed(found, left, relation))
+    return _composed(found, delta, relation)
+
+
+def _beside(missed: float, delta: float, epsilon_at: Callable[[float], float]) -> float:
+    """Give an epsilon that holds with what is left of delta at it; infinite if none is found."""
+    epsilon = epsilon_at(delta)
+    for _ in range(100):
+        tried = epsilon * (1 + 1e-9)
+        left = delta - (1 + math.exp(min(tried, 700))) * missed
+        if left <= 0:
+            break
+        epsilon = epsilon_at(left)
+        if epsilon <= tried:
+            return tried
+    return math.inf
+
+
+def _composed(found: Sequence[Cost], delta: float, relation: Relation) -> float:
     rho = math.fsum(cost.rho for cost in found)
     squared = math.fsum(cost.squared_distance for cost in found)
     trainings = [cost for cost in found if isinstance(cost, TrainingSpend)]
@@ -363,8 +430,15 @@ class Guarantee:
         return sum(spend.rho for spend in self.spends)
 
     @property
+    def missed(self) -> float:
+        """The chance that values of one unit alone were told: see `selection`."""
+        return math.fsum(spend.missed for spend in self.spends)
+
+    @property
     def zcdp_epsilon(self) -> float:
         """What zCDP alone makes of the releases' rho, for those who must state that."""
+        if self.missed:
+            return _beside(self.missed, self.delta, lambda left: zcdp.epsilon_of(self.rho, left))
         return zcdp.epsilon_of(self.rho, self.delta)
 
     @property
@@ -409,7 +483,7 @@ class Guarantee:
             max_rows_per_unit=record["max_rows_per_unit"],
             unit_column=record["unit_column"],
             spends=tuple(
-                Spend(**{key: each for key, each in spend.items() if key not in ("rho", "mu")})
+                spend_of({key: each for key, each in spend.items() if key not in ("rho", "mu")})
                 for spend in record["spends"]
             ),
             trainings=tuple(training.derived(relation) for training in trainings),

@@ -74,7 +74,7 @@ CREATE TRIGGER IF NOT EXISTS {table}_once BEFORE INSERT ON {table}
 _ADDED_COLUMNS = {
     "rate": "REAL", "steps": "INTEGER", "epsilon": "REAL", "delta": "REAL",
     "noise_multiplier": "REAL", "question": "TEXT", "reservation": "INTEGER",
-    "scale": "INTEGER",
+    "scale": "INTEGER", "chance": "REAL",
 }  # fmt: skip
 
 Currency = tuple[Relation, int, str]

@@ -37,10 +37,13 @@ from sfumato.data.rows import PrivateRows, encoded_rows
 from sfumato.data.sources import dataset_name, source_name
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import PrivateWarning, SfumatoError
+from sfumato.privacy.ahead import Ahead
 from sfumato.privacy.answers import (
     Arrays,
     Release,
     digest_of,
+    layout_of_values,
+    told_values,
     training_bytes,
     training_from_bytes,
 )
@@ -49,6 +52,7 @@ from sfumato.privacy.budget import (
     Cost,
     Guarantee,
     Reserved,
+    SelectionSpend,
     Spend,
     TrainingSpend,
     composed_epsilon,
@@ -59,6 +63,7 @@ from sfumato.privacy.ledger import ROW, Entry, Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
 from sfumato.privacy.planning import plan_spend, plan_training, refuse_training
 from sfumato.privacy.randomness import Randomness, SystemRandomness
+from sfumato.privacy.selection import Selection
 from sfumato.privacy.statistic import Statistic
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
@@ -66,6 +71,8 @@ from sfumato.storage import locked, next_of, slot, take_place
 
 if TYPE_CHECKING:
     from sfumato.privacy.dpsgd import Examples, Learner, Schedule, State
+
+_SELECTED_ROOM = 1 << 17  # numbers of eight bytes; how much will be told is not known ahead
 
 
 _LATER_VALUES = 10**6
@@ -102,6 +109,10 @@ class Curator:
         Whether saved answers are to be used although the rows have changed; nothing is paid then.
     gate
         How much of a column may lie outside the schema.
+    ahead
+        What is kept back of the budget for finding what the schema leaves open.
+    reopen
+        Opens the same rows through another code, once that is found.
     """
 
     def __init__(
@@ -118,14 +129,19 @@ class Curator:
         pay_again: bool = False,
         use_saved: bool = False,
         gate: Gate = Gate(),
+        ahead: Ahead = Ahead(),
+        reopen: Callable[[TableCodec], PrivateRows] | None = None,
         sampler: Sampler = discrete_gaussian,
         randomness: Randomness = SystemRandomness(),
         progress: Progress = silent,
     ) -> None:
-        self.budget = budget.part(1 - gate.share) if gate.share else budget
-        self._whole_budget = budget
+        self._ahead = gate.share + ahead.share
+        self._chance = ahead.chance
+        left = budget.without_chance(ahead.chance) - self._ahead
+        self.budget = budget.part(left) if left < 1 else budget
+        self.whole_budget = budget
         self._gate = gate
-        self._spent_at_gate = 0.0
+        self._spent_ahead = 0.0
         self._use_saved = use_saved
         self._reservation: int | None = None
         self._room = self.budget.rho  # for releases, in all
@@ -134,6 +150,8 @@ class Curator:
         self.trainings: list[TrainingSpend] = []
         self.folder = folder
         self._rows = rows
+        self._first_rows = rows  # which are reviewed, and told from others
+        self._reopen = reopen
         self._reviewed = False
         self._fingerprints: Fingerprints | None = None
         self._rows_are = ""
@@ -142,6 +160,7 @@ class Curator:
         self._ledger = ledger
         self._dataset = dataset
         self.schema = schema
+        self._declared = schema
         self._source = source
         self._asker = asker or {}
         self._pay_again = pay_again
@@ -164,6 +183,7 @@ class Curator:
         pay_again: bool = False,
         use_saved: bool = False,
         gate: Gate = Gate(),
+        ahead: Ahead = Ahead(),
         workers: int | None = 1,
         progress: Progress = silent,
     ) -> Curator:
@@ -190,6 +210,8 @@ class Curator:
             pay_again=pay_again,
             use_saved=use_saved,
             gate=gate,
+            ahead=ahead,
+            reopen=lambda code: encoded_rows(data, code, budget.max_rows_per_unit, workers),
             progress=progress,
         )
 
@@ -214,8 +236,8 @@ class Curator:
 
     @property
     def _spent(self) -> float:
-        """The rho of all releases but the gate's, which has a part of the budget for itself."""
-        return sum(release.spend.rho for release in self.releases) - self._spent_at_gate
+        """The rho of all releases but those that have a part of the budget for themselves."""
+        return sum(release.spend.rho for release in self.releases) - self._spent_ahead
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -273,12 +295,36 @@ class Curator:
         """
         if self.releases or self.trainings:
             raise SfumatoError(f"'{name}' comes before all other questions, and once")
-        spend = plan_spend(name, statistic, self._whole_budget, self._gate.share)
+        spend = plan_spend(name, statistic, self.whole_budget, self._gate.share)
         release = self._answer(statistic, spend, self._rows.misfit_flags())
-        self._spent_at_gate = spend.rho
+        self._spent_ahead += spend.rho
         return release
 
-    def _answer(self, statistic: Statistic, spend: Spend, rows: PrivateRows) -> Release:
+    def release_ahead(self, name: str, statistic: Statistic | Selection, share: float) -> Release:
+        """Spend what is kept back on something that the schema leaves open."""
+        spend: Spend
+        if isinstance(statistic, Selection):
+            spend = statistic.plan(name, self.whole_budget, share)
+        else:
+            spend = plan_spend(name, statistic, self.whole_budget, share)
+        missed = spend.missed + sum(each.missed for each in self._spends)
+        if self._spent_ahead + spend.rho > self._ahead * self.whole_budget.rho * (
+            1 + 1e-9
+        ) or missed > self._chance * (1 + 1e-9):
+            raise SfumatoError(f"'{name}' would cost more than what is kept back for it")
+        release = self._answer(statistic, spend, self._rows)
+        self._spent_ahead += spend.rho
+        return release
+
+    def see_through(self, schema: Schema, codec: TableCodec) -> None:
+        """Go on with a schema that leaves nothing open, as far as what was released tells."""
+        if self._reopen is None:
+            raise TypeError("these rows cannot be opened again")
+        self._rows.clear()
+        self._rows = self._reopen(codec)
+        self.schema = schema  # what is asked is still named by the one that was declared
+
+    def _answer(self, statistic: Statistic | Selection, spend: Spend, rows: PrivateRows) -> Release:
         path, question = self._place(spend.name)
         with locked(path) if path else nullcontext():
             if path and self._lies_at(path, question):
@@ -331,7 +377,7 @@ class Curator:
         return entry
 
     def _saved_release(
-        self, path: Path, question: str, statistic: Statistic, spend: Spend
+        self, path: Path, question: str, statistic: Statistic | Selection, spend: Spend
     ) -> Release:
         """Take up a release, and believe nothing in it that was not planned and paid for."""
         release, entry = self._saved(path, question)
@@ -342,15 +388,16 @@ class Curator:
                 "version's): name another folder for releases"
             )
         values = release.noisy
-        if values.shape != (statistic.dim,) or values.dtype != np.int64:
-            raise SfumatoError(f"{path} is damaged: it does not hold {statistic.dim} numbers")
+        numbers = len(told_values(release)) if isinstance(statistic, Selection) else statistic.dim
+        if values.shape != (numbers,) or values.dtype != np.int64:
+            raise SfumatoError(f"{path} is damaged: it does not hold {numbers} numbers")
         return release
 
     def _new_release(
         self,
         path: Path | None,
         question: str,
-        statistic: Statistic,
+        statistic: Statistic | Selection,
         spend: Spend,
         rows: PrivateRows,
     ) -> Release:
@@ -358,16 +405,20 @@ class Curator:
         self._review()
         self._progress(f"releasing {spend.name}", None)
         # The room on disk is taken before the money is spent: a full disk costs nothing.
-        room = 8 * statistic.dim + sum(array.nbytes for array in self._layout.values())
+        dim = _SELECTED_ROOM if isinstance(statistic, Selection) else statistic.dim
+        room = 8 * dim + sum(array.nbytes for array in self._layout.values())
         with slot(path, room) if path else nullcontext() as publish:
             number = self._pay(spend, question)
-            release = Release(
-                noisy=self._noisy_sum(rows, statistic, spend),
-                statistic=statistic.describe(),
-                spend=spend,
-                resolutions=statistic.resolutions(),
-                layout=self._layout,
-            )
+            if isinstance(statistic, Selection):
+                release = self._selected(rows, statistic, spend)
+            else:
+                release = Release(
+                    noisy=self._noisy_sum(rows, statistic, spend),
+                    statistic=statistic.describe(),
+                    spend=spend,
+                    resolutions=statistic.resolutions(),
+                    layout=self._layout,
+                )
             if publish:
                 content = release.to_bytes()
                 publish(content, lambda: self._ledger.answered(number, digest_of(content)))
@@ -410,8 +461,8 @@ class Curator:
 
     @property
     def _still_to_spend(self) -> float:
-        gate = self._whole_budget.rho - self.budget.rho - self._spent_at_gate
-        return gate + self._room - self._spent
+        ahead = self._ahead * self.whole_budget.rho - self._spent_ahead
+        return ahead + self._room - self._spent
 
     @property
     def _unit(self) -> str:
@@ -434,12 +485,12 @@ class Curator:
             return
         self._progress("reading rows", None)
         if self._fingerprints is None:
-            found = self._rows.review()
+            found = self._first_rows.review()
         else:
             # The same pass tells whose answers are to lie in the folder.
             reviews: list[Review] = []
             fingerprint = self._fingerprints.taken(
-                lambda mark: reviews.append(self._rows.review(mark))
+                lambda mark: reviews.append(self._first_rows.review(mark))
             )
             found = reviews[0]
             self._fingerprint = fingerprint
@@ -469,7 +520,7 @@ class Curator:
         """Pay from what is reserved for the whole run; reserve it before the first question."""
         if self._reservation is None and isinstance(cost, Spend):
             self._reservation = self._ledger.reserve(
-                self._dataset, self._whole_budget, self._still_to_spend, self._unit, self._run
+                self._dataset, self.whole_budget, self._still_to_spend, self._unit, self._run
             )
         return self._ledger.record(
             self._dataset, self.budget, cost, self._unit, question, self._reservation
@@ -481,6 +532,22 @@ class Curator:
         """Add noise to a sum, both in steps of the grid."""
         noise = self._sampler(statistic.dim, spend.scale * spend.sigma)
         return spend.scale * rows.sum(statistic) + noise
+
+    def _selected(self, rows: PrivateRows, selection: Selection, spend: Spend) -> Release:
+        """Tell which values of a column many rows have, with their noisy counts."""
+        assert isinstance(spend, SelectionSpend)
+        values, noisy = selection.select(
+            rows.counted_values(selection.column),
+            spend,
+            self.whole_budget.max_rows_per_unit,
+            self._sampler,
+        )
+        return Release(
+            noisy=noisy,
+            statistic=selection.describe(),
+            spend=spend,
+            layout=layout_of_values(values),
+        )
 
     def train(
         self, name: str, learner: Learner, schedule: Schedule, share: float | None = None
@@ -547,7 +614,7 @@ class Curator:
         self.close()
         if rho:
             self._reservation = self._ledger.reserve(
-                self._dataset, self._whole_budget, rho, self._unit, self._run
+                self._dataset, self.whole_budget, rho, self._unit, self._run
             )
 
     def _saved_training(
@@ -672,7 +739,7 @@ class Curator:
         return {
             "dataset": self._dataset,
             "source": self._source,
-            "schema": self.schema.to_toml(),
+            "schema": self._declared.to_toml(),
             "budget": asdict(self.budget),
             "asker": dict(self._asker),
         }
@@ -701,7 +768,7 @@ class Curator:
         """Give the name of the rows, or refuse to go on with others than the answers' own."""
         assert self.folder is not None
         self._progress("comparing rows with those of the saved releases", None)
-        now = found.taken(self._rows.review)
+        now = found.taken(self._first_rows.review)
         if now not in found.known:
             if not (self._use_saved or self._pay_again):
                 raise SfumatoError(

@@ -108,6 +108,8 @@ def noise_multiplier_for(
     >>> round(noise_multiplier_for(budget, 500 / 60_000, 2_400), 2)
     1.08
     """
+    if any(cost.missed for cost in beside):
+        raise SfumatoError("a training cannot share a budget with values that are found privately")
     rho = math.fsum(cost.rho for cost in beside)
     squared = math.fsum(cost.squared_distance for cost in beside)
     return _least_noise(budget.epsilon, budget.delta, rate, steps, rho, squared, budget.relation)

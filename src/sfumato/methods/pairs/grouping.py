@@ -43,16 +43,19 @@ class NoisyHistogram:
     sigma: float
 
 
-def coarse_partition(size: int, ordered: int) -> Partition:
+def coarse_partition(size: int, ordered: int, slots: Partition | None = None) -> Partition:
     """Put neighbouring cells together, about `FANOUT` slots; leave the other cells alone.
+
+    Where it is known which neighbours belong together, these are the `slots`.
 
     >>> coarse_partition(5, 0).tolist()
     [0, 1, 2, 3, 4]
     >>> int(coarse_partition(4098, 4096).max()) + 1
     66
     """
-    width = 1 if ordered <= 2 * FANOUT else -(-ordered // FANOUT)
-    slots = np.arange(ordered) // width
+    if slots is None:
+        width = 1 if ordered <= 2 * FANOUT else -(-ordered // FANOUT)
+        slots = np.arange(ordered, dtype=np.int32) // width
     first = int(slots[-1]) + 1 if ordered else 0
     return np.concatenate([slots, first + np.arange(size - ordered)]).astype(np.int32)
 
@@ -85,6 +88,7 @@ def estimate_cells(
     ordered: int,
     rows: float,
     nullable: bool = False,
+    listed: bool = False,
 ) -> NDArray[np.float64]:
     """Estimate the mass of every cell: non-negative, consistent, summing to `rows`.
 
@@ -93,6 +97,7 @@ def estimate_cells(
     then, smoothed once more, of each refined slot's cells. A coarse slot that was not taken apart
     is spread evenly. Single values beside the line, but for null, which is the last cell where
     there is one, must stand out: a few rows at a far bound would be noise that outweighs all else.
+    Where all of a line is `listed`, there is something all along it.
     """
     counts = np.array(coarse.counts, np.float64)
     if refined is not None:
@@ -104,7 +109,7 @@ def estimate_cells(
         counts = counts + trust * (sums - counts)
     slots = int(coarse.partition[ordered - 1]) + 1 if ordered else 0
     along = counts[:slots]
-    if refined is not None:
+    if refined is not None and not listed:
         # Bounds are wide here. Noise on many empty slots would add up to rows that nobody has.
         along = trimmed(along, coarse.sigma)
     kept = ~np.isnan(along)

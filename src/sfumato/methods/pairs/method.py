@@ -20,6 +20,7 @@ from sfumato.data.identifiers import shared_identifiers
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import Given, Method, Model, Plan
+from sfumato.methods.completion import left_after, plan_completion, stand_in
 from sfumato.methods.expectation import Expectation
 from sfumato.methods.pairs.expectations import of_columns, of_tables
 from sfumato.methods.pairs.grouped_column import GroupedColumn, load_columns, save_columns
@@ -30,6 +31,7 @@ from sfumato.methods.pairs.mixture_fit import fit_mixture
 from sfumato.methods.pairs.noisy_tables import NoisyTables
 from sfumato.methods.pairs.one_way import OneWay, even_one_way, plan_one_way, release_one_way
 from sfumato.methods.pairs.table_choice import MAX_CELLS, TableChoice, choose_tables
+from sfumato.methods.repeated_draws import draw_until
 from sfumato.methods.target_advice import target_advice
 from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.planning import plan_spend
@@ -69,6 +71,7 @@ class Pairs(Method):
     """
 
     name: ClassVar[str] = "pairs"
+    completes: ClassVar[bool] = True
     free: ClassVar[frozenset[str]] = frozenset({"seed", "components", "restarts"})
 
     target: str | None = None
@@ -90,6 +93,12 @@ class Pairs(Method):
 
     def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what would be released at the most: every pair, in as many groups as may be."""
+        if schema.open:
+            spends, notes = plan_completion(schema, budget)
+            rest = self.plan(stand_in(schema), left_after(schema, budget))
+            return replace(
+                rest, budget=budget, spends=(*spends, *rest.spends), notes=(*notes, *rest.notes)
+            )
         codec = self.codec(schema)
         spends = plan_one_way(codec, budget)
         sizes = [min(cells.size, 5 * MAX_GROUPS) for cells in codec.columns]
@@ -110,6 +119,8 @@ class Pairs(Method):
 
     def expect(self, schema: Schema, budget: Budget, rows: int) -> tuple[Expectation, ...]:
         """Say what the noise lets expect, were the rows spread evenly over each column."""
+        if schema.open:
+            return self.expect(stand_in(schema), left_after(schema, budget), rows)
         codec = self.codec(schema)
         spends = plan_one_way(codec, budget)
         one_way = even_one_way(codec, rows, spends[0].sigma)
@@ -253,24 +264,47 @@ class PairsModel(Model):
         return max(1, round(self.row_count))
 
     @property
+    def _codec(self) -> TableCodec:
+        codec = self.method.codec(self.schema)
+        assert isinstance(codec, TableCodec)
+        return codec
+
+    @property
     def guessed(self) -> dict[str, float]:
-        shares = zip(self.schema.modelled, self.guessed_shares.tolist(), strict=False)
+        shares = zip(self._codec.names, self.guessed_shares.tolist(), strict=False)
         return {name: share for name, share in shares if share > 0}
 
     def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> pa.Table:
         """Draw rows; conditions are met exactly, by reweighting the mixture's components."""
         rng = np.random.default_rng(seed)
         count = self.how_many(n)
-        codec = self.method.codec(self.schema)
-        assert isinstance(codec, TableCodec)
-        conditions = codec.conditions(given or {})
-        codes = self._draw_codes(count, conditions, rng)
-        table = codec.decode(codes, rng, conditions)
+        table = self._drawn(count, given or {}, rng)
         unit = self.schema.unit_column
         if unit is None or len(self.at_least) == 1:
             return table
         shared = shared_identifiers(count, self.at_least.tolist(), rng)
         return table.set_column(table.column_names.index(unit), unit, shared)
+
+    def _drawn(self, count: int, given: Given, rng: np.random.Generator) -> pa.Table:
+        codec = self._codec
+        later = codec.later_conditions(given)
+        conditions = codec.conditions({n: wanted for n, wanted in given.items() if n not in later})
+
+        def draw(rows: int) -> pa.Table:
+            return codec.decode(self._draw_codes(rows, conditions, rng), rng, conditions)
+
+        def meets(rows: pa.Table) -> NDArray[np.bool_]:
+            columns = {name: rows[name].combine_chunks() for name in later}
+            met = [each.meets(columns[name]) for name, each in later.items()]
+            return np.asarray(np.all(met, axis=0))
+
+        if not later:
+            return draw(count)
+        found = draw_until(count, draw, meets, rng)
+        if found is None:
+            names = " and ".join(f"'{name}'" for name in given)
+            raise SfumatoError(f"the model holds hardly any row with what is given for {names}")
+        return codec.renumbered(found)
 
     def _draw_codes(
         self, count: int, conditions: dict[int, Condition], rng: np.random.Generator
@@ -283,7 +317,7 @@ class PairsModel(Model):
         try:
             classes, drawn = self.mixture.sample(count, rng, given, given_class)
         except ImpossibleError:
-            names = " and ".join(f"'{tuple(self.schema.modelled)[i]}'" for i in kept)
+            names = " and ".join(f"'{self._codec.names[i]}'" for i in kept)
             raise SfumatoError(f"the model holds no row with what is given for {names}") from None
         groups = np.empty((count, len(self.columns)), np.int64, order="F")
         groups[:, features] = drawn

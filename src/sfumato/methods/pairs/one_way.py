@@ -63,11 +63,20 @@ def release_one_way(curator: Curator, codec: TableCodec) -> OneWay:
         share = REFINED_SHARE * len(finer) / len(_refinable(codec))
         refined = _release(curator, "one-way-refined", finer, share)
     seen = [
-        estimate_cells(coarse[column], refined.get(column), cells.ordered, rows, cells.nullable)
+        estimate_cells(
+            coarse[column],
+            refined.get(column),
+            cells.ordered,
+            rows,
+            cells.nullable,
+            cells.is_category,
+        )
         for column, cells in enumerate(codec.columns)
     ]
     mass = [
-        with_rare(with_tails(found, cells.ordered, coarse[0].sigma), len(cells.listed))
+        with_rare(found, len(cells.listed))
+        if cells.is_category
+        else with_tails(found, cells.ordered, coarse[0].sigma)
         for found, cells in zip(seen, codec.columns, strict=True)
     ]
     ordinals = coarse.get(len(codec.columns))
@@ -120,7 +129,7 @@ def _all_partitions(codec: TableCodec, budget: Budget) -> dict[int, Partition]:
 
 def _coarse_partitions(codec: TableCodec) -> dict[int, Partition]:
     return {
-        column: coarse_partition(cells.size, cells.ordered)
+        column: coarse_partition(cells.size, cells.ordered, cells.slots)
         for column, cells in enumerate(codec.columns)
     }
 

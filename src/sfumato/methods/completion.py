@@ -1,0 +1,191 @@
+"""Finding what a schema leaves open: bounds by noisy counts, values by a selection.
+
+This is done before a method asks anything, for a part of the budget that is kept back for it. What
+is made of the released counts is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.data.codes import code_of
+from sfumato.data.open_codes import Ladder
+from sfumato.data.table_codec import TableCodec
+from sfumato.errors import SfumatoError
+from sfumato.privacy.ahead import Ahead
+from sfumato.privacy.answers import Release, told_values
+from sfumato.privacy.budget import Budget, Spend
+from sfumato.privacy.planning import plan_spend
+from sfumato.privacy.release import Curator
+from sfumato.privacy.selection import Selection
+from sfumato.schema import Column, OpenCategory, OpenMoment, OpenNumber, Schema
+from sfumato.statistics.counts import Axis, Counts
+
+BOUNDS_SHARE = 0.03  # of the budget, for the bounds of all columns together
+VALUES_SHARE = 0.05  # for the values of one column
+_MOST_SHARE = 0.3  # for all of it
+_DELTA_SHARE = 0.01  # of delta, for telling values
+_STEP_SIGMAS = 5.0  # that a step of a ladder must stand out of the noise,
+_WINDOWS = (1, 2, 4)  # or so many of them together
+
+
+def kept_back(schema: Schema, budget: Budget) -> Ahead:
+    """Say what is kept back of a budget for what a schema leaves open."""
+    bounds, values = _shares(schema)
+    selections = len(_selections(schema, budget))
+    return Ahead(bounds + selections * values, _chance(budget) if selections else 0.0)
+
+
+def left_after(schema: Schema, budget: Budget) -> Budget:
+    """Give the budget that is left for a method."""
+    ahead = kept_back(schema, budget)
+    return budget.part(budget.without_chance(ahead.chance) - ahead.share)
+
+
+def plan_completion(schema: Schema, budget: Budget) -> tuple[list[Spend], list[str]]:
+    """Say what `complete` would spend, and what it would find."""
+    bounds, values = _shares(schema)
+    spends: list[Spend] = []
+    notes = []
+    if _bounds(schema):
+        spends.append(plan_spend("bounds", _bound_counts(schema), budget, bounds))
+        least = _STEP_SIGMAS * spends[-1].sigma
+        notes.append(
+            f"Private bounds of {', '.join(_bounds(schema))} are found where about {least:.0f} "
+            "rows lie within a factor of two (or within a year), and a factor of two beyond; what "
+            "lies outside is clamped."
+        )
+    for name, selection in _selections(schema, budget).items():
+        spend = selection.plan(name, budget, values)
+        spends.append(spend)
+        least = selection.threshold(spend, budget.max_rows_per_unit)
+        notes.append(
+            f"Values of {selection.column} that fewer than about {least:.0f} rows have become "
+            "(other)."
+        )
+    return spends, notes
+
+
+def complete(curator: Curator) -> Schema:
+    """Release what the curator's schema leaves open, and give the schema that has it."""
+    schema = curator.schema
+    bounds, values = _shares(schema)
+    found: dict[str, Column] = {}
+    if _bounds(schema):
+        statistic = _bound_counts(schema)
+        release = curator.release_ahead("bounds", statistic, bounds)
+        tables = statistic.split(release.values)
+        for (name, column), counts in zip(_bounds(schema).items(), tables, strict=True):
+            found[name] = column.closed(_standing_out(name, column, counts, release.sigma))
+    for name, selection in _selections(schema, curator.whole_budget).items():
+        release = curator.release_ahead(name, selection, values)
+        open_column = schema.columns[selection.column]
+        assert isinstance(open_column, OpenCategory)
+        found[selection.column] = open_column.closed(_told(selection, release))
+    return closed(schema, found)
+
+
+def closed(schema: Schema, found: Mapping[str, Column]) -> Schema:
+    """Give the schema with columns in the place of those that were open."""
+    return schema.model_copy(
+        update={"columns": {name: found.get(name, c) for name, c in schema.columns.items()}}
+    )
+
+
+def stand_in(schema: Schema) -> Schema:
+    """Give a schema of the same size, to plan with before anything is found."""
+    found: dict[str, Column] = {}
+    for name, column in schema.open.items():
+        if isinstance(column, OpenCategory):
+            found[name] = column.closed(range(100))
+        else:
+            ladder = code_of(column)
+            assert isinstance(ladder, Ladder)
+            found[name] = column.closed((ladder.steps[0][0], ladder.steps[-1][1]))
+    return closed(schema, found)
+
+
+def _bounds(schema: Schema) -> dict[str, OpenNumber | OpenMoment]:
+    return {n: c for n, c in schema.open.items() if not isinstance(c, OpenCategory)}
+
+
+def _selections(schema: Schema, budget: Budget) -> dict[str, Selection]:
+    """Give what tells the values of each open category, by the name of its release."""
+    names = [name for name, column in schema.open.items() if isinstance(column, OpenCategory)]
+    chance = _chance(budget) / max(1, len(names))
+    places = {name: place for place, name in enumerate(schema.columns, 1)}
+    return {
+        f"values-{places[name]}-{re.sub('[^A-Za-z0-9]+', '-', name)}": Selection(name, chance)
+        for name in names
+    }
+
+
+def _chance(budget: Budget) -> float:
+    """Give the chance that all selections may have together: it takes its share of delta."""
+    return _DELTA_SHARE * budget.delta / (1 + math.exp(min(budget.epsilon, 700)))
+
+
+def _shares(schema: Schema) -> tuple[float, float]:
+    """Give the shares of the budget for bounds, and for the values of one column."""
+    columns = schema.open.values()
+    values = sum(isinstance(column, OpenCategory) for column in columns)
+    bounds = BOUNDS_SHARE if values < len(columns) else 0.0
+    scale = min(1.0, _MOST_SHARE / max(bounds + values * VALUES_SHARE, 1e-9))
+    return scale * bounds, scale * VALUES_SHARE
+
+
+def _bound_counts(schema: Schema) -> Counts:
+    codec = TableCodec(schema)
+    axes = []
+    for name in _bounds(schema):
+        index = codec.index(name)
+        axes.append(Axis(index, np.arange(codec.columns[index].size, dtype=np.int32)))
+    return Counts([(axis,) for axis in axes])
+
+
+def _standing_out(
+    name: str, column: OpenNumber | OpenMoment, counts: np.ndarray[Any, Any], sigma: float
+) -> tuple[Any, Any]:
+    """Give the ends of the stretch of a ladder that begins and ends where rows are seen."""
+    ladder = code_of(column)
+    assert isinstance(ladder, Ladder)
+    seen = _seen(counts[: len(ladder.steps)], sigma)
+    if not len(seen):
+        raise SfumatoError(
+            f"column '{name}': no rows stand out of the noise ({sigma:.0f} rows), so no bounds are "
+            "found: give low and high from public knowledge, or a larger budget"
+        )
+    return ladder.around(int(seen[0]), int(seen[-1]))
+
+
+def _seen(counts: np.ndarray[Any, Any], sigma: float) -> NDArray[np.int64]:
+    """Give the steps that stand out of the noise, alone or with neighbours that do not.
+
+    >>> _seen(np.array([0.0, 90, 3, 30, 30, 30, 30, -2]), 10.0).tolist()
+    [1, 3, 4, 5, 6]
+    """
+    found = np.zeros(len(counts), bool)
+    for width in _WINDOWS:
+        for first in range(len(counts) - width + 1):
+            window = slice(first, first + width)
+            enough = _STEP_SIGMAS * sigma * math.sqrt(width)
+            if counts[window].sum() > enough and not found[window].any():
+                found[window] = True
+    return np.flatnonzero(found)
+
+
+def _told(selection: Selection, release: Release) -> list[str]:
+    values = told_values(release)
+    if not values:
+        raise SfumatoError(
+            f"column '{selection.column}': no value has rows enough to stand out of the noise "
+            f"({release.sigma:.0f} rows): list its values from public knowledge, or give a larger "
+            "budget"
+        )
+    return values

@@ -1,0 +1,205 @@
+"""Bounds and values that the schema leaves open, and that a part of the budget finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import sfumato as sf
+from command_line import run
+from sfumato.data.codes import code_of
+from sfumato.data.open_codes import Ladder
+from sfumato.data.table_codec import TableCodec
+from sfumato.methods.completion import kept_back
+from sfumato.privacy.ledger import Ledger
+from sfumato.schema import Categorical, Datetime, Numeric, Schema
+
+SCHEMA = """
+[columns.pay]
+kind = "numeric"
+low = "private"
+high = "private"
+nullable = true
+[columns.visits]
+kind = "integer"
+low = 0
+high = "private"
+[columns.admitted]
+kind = "datetime"
+low = "private"
+high = "private"
+[columns.zip]
+kind = "categorical"
+values = "private"
+[columns.sick]
+kind = "boolean"
+"""
+QUICK = {"restarts": 1, "components": 5}
+
+
+def schema() -> Schema:
+    return Schema.from_toml(SCHEMA)
+
+
+def rows(count: int = 3000, seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "pay": pa.array(rng.uniform(1000, 4000, count), mask=rng.random(count) < 0.1),
+            "visits": rng.integers(0, 50, count),
+            "admitted": np.datetime64("2015-03-01") + rng.integers(0, 1000, count),
+            "zip": [f"{number:05d}" for number in rng.integers(0, 5, count)],
+            "sick": rng.random(count) < 0.3,
+        }
+    )
+
+
+def test_an_open_schema_is_written_as_it_is_read() -> None:
+    assert Schema.from_toml(schema().to_toml()) == schema()
+    assert set(schema().open) == {"pay", "visits", "admitted", "zip"}
+
+
+@pytest.mark.parametrize(
+    ("relation", "epsilon"), [(sf.Relation.ADD_REMOVE, 1.0), (sf.Relation.REPLACE_ONE, 6.0)]
+)
+def test_what_is_open_is_found_within_the_budget(relation: sf.Relation, epsilon: float) -> None:
+    budget = sf.Budget(epsilon=epsilon, relation=relation)
+    ledger = Ledger(":memory:")
+    ledger.limit("d", budget)
+    model = sf.Pairs(target="sick", **QUICK).fit(
+        rows(), schema(), budget, ledger=ledger, dataset="d"
+    )
+    found = model.schema.columns
+    assert isinstance(found["pay"], Numeric)
+    assert 250 <= found["pay"].low <= 1000
+    assert 4000 <= found["pay"].high <= 8192
+    assert isinstance(found["visits"], Numeric)
+    assert (found["visits"].low, found["visits"].high) == (0, 127)
+    assert isinstance(found["admitted"], Datetime)
+    assert (found["admitted"].low.year, found["admitted"].high.year) == (2015, 2017)
+    assert isinstance(found["zip"], Categorical)
+    assert found["zip"].values == ("00000", "00001", "00002", "00003", "00004")
+    assert [spend.name for spend in model.guarantee.spends][:2] == ["bounds", "values-4-zip"]
+    assert 0.99 * epsilon <= model.guarantee.epsilon <= epsilon
+    planned = sf.Pairs(target="sick").plan(schema(), budget)
+    assert planned.guarantee.epsilon <= epsilon
+    assert [spend.sigma for spend in planned.spends[:2]] == pytest.approx(
+        [spend.sigma for spend in model.guarantee.spends[:2]]
+    )
+    assert "become (other)" in " ".join(planned.notes)
+
+
+def test_a_ladder_takes_each_row_by_itself_and_holds_it() -> None:
+    rng = np.random.default_rng(3)
+    texts = ["", "soon", "0", "-0.0", "1e300", "-1e-12", "2015-02-30", "1799-12-31", "2300-01-01"]
+    numbers = np.concatenate(
+        [rng.normal(0, 1, 50), 2.0 ** np.arange(-40, 60), -rng.integers(0, 9, 9)]
+    )
+    days = np.datetime64("1900-01-01") + rng.integers(0, 90_000, 60)
+    values = [*texts, *numbers.astype(str), *days.astype(str)]
+    for name in ("pay", "visits", "admitted", "zip"):
+        code = code_of(schema().columns[name])
+        whole = code.encode(pa.array(values))[0]
+        alone = [code.encode(pa.array([value], pa.string()))[0][0] for value in values]
+        assert whole.tolist() == alone
+        assert 0 <= whole.min() <= whole.max() < code.size
+    ladder = code_of(schema().columns["pay"])
+    assert isinstance(ladder, Ladder)
+    kept = np.abs(numbers) < 2.0**51
+    for number, cell in zip(numbers[kept], ladder.encode(pa.array(numbers[kept]))[0], strict=True):
+        low, high = ladder.steps[cell]
+        assert low <= number <= high
+
+
+def test_noise_that_hides_everything_is_said_and_costs_what_was_paid(tmp_path: Path) -> None:
+    ledger = Ledger(":memory:")
+    with pytest.raises(sf.SfumatoError, match="column 'pay': no rows stand out of the noise"):
+        sf.Pairs(**QUICK).fit(rows(200), schema(), 0.1, ledger=ledger, dataset="d", folder=tmp_path)
+    assert [entry.spend.name for entry in ledger.entries("d")] == ["bounds"]
+    text = SCHEMA.replace('low = "private"', "low = 2000").replace(
+        'high = "private"', "high = 9000"
+    )
+    dated = text.replace(
+        'datetime"\nlow = 2000\nhigh = 9000', 'datetime"\nlow = 2000-01-01\nhigh = 2030-01-01'
+    )
+    with pytest.raises(sf.SfumatoError, match="column 'zip': no value has rows enough"):
+        sf.Pairs(**QUICK).fit(rows(200), Schema.from_toml(dated), 0.1, gate=sf.Gate(None))
+
+
+def test_a_run_goes_on_from_what_was_found(tmp_path: Path) -> None:
+    ledger = Ledger(":memory:")
+    both = [
+        sf.Pairs(target="sick", seed=seed, **QUICK).fit(
+            rows(), schema(), 1, ledger=ledger, dataset="d", folder=tmp_path
+        )
+        for seed in (0, 1)
+    ]
+    assert both[0].schema == both[1].schema
+    assert len(ledger.entries("d")) == len(both[0].guarantee.spends)
+    with pytest.raises(sf.SfumatoError, match="the data are not those"):
+        sf.Pairs(target="sick", **QUICK).fit(
+            rows(seed=1), schema(), 1, ledger=ledger, dataset="d", folder=tmp_path
+        )
+
+
+def test_questions_follow_the_answers_and_not_the_rows() -> None:
+    """On a neighbour, with the same noise, the same is found: nothing goes past the curator."""
+    from sfumato.methods.completion import complete
+    from sfumato.privacy.release import Curator
+
+    table = rows(3000, seed=5)
+    budget = sf.Budget(epsilon=1)
+    found = []
+    for data in (table, table.slice(1)):
+        rng = np.random.default_rng(0)
+        curator = Curator.of(
+            data, TableCodec(schema()), schema(), budget, ahead=kept_back(schema(), budget)
+        )
+        curator._sampler = lambda size, sigma, rng=rng: np.rint(rng.normal(0, sigma, size)).astype(
+            int
+        )
+        found.append(complete(curator))
+        assert [release.spend for release in curator.releases]
+    assert found[0] == found[1]
+
+
+def test_other_methods_and_measures_ask_for_a_closed_schema() -> None:
+    with pytest.raises(sf.SfumatoError, match="merf needs public bounds and values, but 'pay'"):
+        sf.Merf().fit(rows(50), schema(), 1)
+    with pytest.raises(sf.SfumatoError, match="leaves 'pay' to be found privately"):
+        sf.evaluate(rows(50), rows(50), schema(), "sick")
+    text = SCHEMA + '[[constraints]]\norder = ["visits", "pay"]\n'
+    with pytest.raises(sf.SfumatoError, match="needs public bounds or values"):
+        Schema.from_toml(text)
+    with pytest.raises(sf.SfumatoError, match="nullabel is not a setting of this kind"):
+        Schema.from_toml(SCHEMA.replace("nullable", "nullabel"))
+    with pytest.raises(sf.SfumatoError, match="whole numbers"):
+        Schema.from_toml(SCHEMA.replace("low = 0", "low = 0.5"))
+
+
+def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pa.csv.write_csv(rows(), tmp_path / "rows.csv")
+    (tmp_path / "open.toml").write_text(SCHEMA)
+    data = (str(tmp_path / "rows.csv"), "-s", str(tmp_path / "open.toml"))
+    assert run(capsys, "schema", "check", *data)[0] == 0
+    code, out, _ = run(capsys, "plan", *data, "-e", "1", "-t", "sick")
+    assert code == 0
+    assert "bounds" in out
+    model, found = str(tmp_path / "m.sfumato"), tmp_path / "found.toml"
+    code, _, err = run(
+        capsys, "synth", *data, "-e", "1", "-t", "sick", "-o", str(tmp_path / "made.csv"),
+        "--model", model, "-q", "--set", "restarts=1", "--set", "components=5",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    code, out, _ = run(
+        capsys, "show", model, "--schema", str(found), "--report", str(tmp_path / "page.html")
+    )
+    assert code == 0
+    assert "one that a single unit has, with a chance of at most 2.69e-09" in out
+    assert "with a chance of at most 2.69" in (tmp_path / "page.html").read_text()
+    assert not Schema.load(found).open
+    assert run(capsys, "schema", "check", str(tmp_path / "made.csv"), "-s", str(found))[0] == 0
