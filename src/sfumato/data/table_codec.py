@@ -91,7 +91,8 @@ class TableCodec:
         values = {name: rows.column(name) for name in self.declared}
         if self._rules:
             for name, code in self._rules.codes.items():
-                _encoded(name, code, values[name].slice(0, 0))  # what is of no use has no use
+                # Its type alone may be one that cannot be read.
+                _encoded(name, code, values[name].slice(0, 0))
             values = self._rules.hide(values)
         for index, (name, cells) in enumerate(zip(self.names, self.columns, strict=True)):
             column, cell, unit = _encoded(name, cells, values[name])

@@ -285,7 +285,7 @@ class Curator:
         """Tell whether trainings and releases, the gate's among them, keep to the budget."""
         if not self.trainings:
             return True
-        costs, whole = [*self._spends, *self.trainings, cost], self._whole_budget
+        costs, whole = [*self._spends, *self.trainings, cost], self.whole_budget
         return composed_epsilon(costs, whole.delta, whole.relation) <= whole.epsilon * (1 + 1e-9)
 
     def release_misfits(self, name: str, statistic: Statistic) -> Release:
@@ -596,7 +596,7 @@ class Curator:
                 examples = self._examples(learner)
                 return self._go_on(path, entry, newest, learner, examples, schedule, start)
             self._progress("working out the noise", None)
-            spend = plan_training(name, learner.dim, schedule, self._whole_budget, costs)
+            spend = plan_training(name, learner.dim, schedule, self.whole_budget, costs)
             self._reserve_instead(later)
             try:
                 self._may_pay(path, question, spend)
@@ -635,7 +635,7 @@ class Curator:
         entry = self._bearing_out(path, question, digest)
         planned = (learner.dim, schedule.clip, schedule.rate, schedule.steps, self.budget.delta)
         found = (spend.dim, spend.clip, spend.rate, spend.steps, spend.delta)
-        whole = self._whole_budget  # which the gate's release is counted against, too
+        whole = self.whole_budget  # which the gate's release is counted against, too
         reached = composed_epsilon([*beside, spend], whole.delta, whole.relation)
         if entry.spend != spend or planned != found or reached > whole.epsilon * (1 + 1e-9):
             raise SfumatoError(f"{path} is not the training that is planned now")
