@@ -462,7 +462,40 @@ MEPF_PUBLISHED = {  # Harder et al. (2023), Tables 2 and 6: by set and epsilon
 
 
 def mepf() -> str:
-    return "## mepf (`benchmarks/mepf.py`)\n\n" + _perceptual_runs() + _apart() + _agreement()
+    return (
+        "## mepf (`benchmarks/mepf.py`)\n\n"
+        + _perceptual_runs()
+        + _extractors()
+        + _apart()
+        + _agreement()
+    )
+
+
+def _extractors() -> str:
+    found = read("mepf_extractors")
+    if found is None:
+        return ""
+    rows = [
+        [*key.split(" "), f"{run['features']:,.0f}", f"{run['noise']:.2f}",
+         *(f"{100 * run[each]:.1f}" for each in ("without noise", "with noise"))]
+        for key, run in found["runs"].items()
+    ]  # fmt: skip
+    columns = [
+        "set",
+        "network",
+        "grid",
+        "features",
+        "length of the noise",
+        "without noise",
+        "with it",
+    ]
+    return (
+        "Extractors, by a proxy: how many of 500 images lie nearest to their own class's mean embedding (of 1,500\n"
+        "images, centred, of norm 1), without noise and with that of epsilon 1 on a whole set, in percent. On images\n"
+        "of 28 x 28, AlexNet has two layers. Paper: VGG-19 is the best of those that it compares.\n\n"
+        + table(columns, rows)
+        + "\n"
+    )
 
 
 def _agreement() -> str:
