@@ -492,9 +492,8 @@ def _extractors() -> str:
     return (
         "Extractors, by a proxy: how many of 500 images lie nearest to their own class's mean embedding (of 1,500\n"
         "images, centred, of norm 1), without noise and with that of epsilon 1 on a whole set, in percent. On images\n"
-        "of 28 x 28, AlexNet has two layers. Paper: VGG-19 is the best of those that it compares.\n\n"
-        + table(columns, rows)
-        + "\n"
+        "of 28 x 28, AlexNet has two layers. Noise hardly shows here, being spread over all directions. In the paper, too,\n"
+        "VGG-19 is the best of those that it compares.\n\n" + table(columns, rows) + "\n"
     )
 
 
