@@ -213,7 +213,7 @@ class Mepf(EmbeddingMethod):
         if self.pair:
             from sfumato.methods.embedding.picture_bank import PictureBank
 
-            return PictureBank(space.classes, _PICTURES // space.classes, space.codec.shape)
+            return PictureBank(space.classes, -(-_PICTURES // space.classes), space.codec.shape)
         if space.codec.shape[2] == 1:
             return QuickImageGenerator(_GREY_CODE, space.classes, space.codec.shape)
         return ResidualGenerator(_CODE, space.classes, space.codec.shape)

@@ -26,6 +26,7 @@ from sfumato.methods.networks import Generator
 from sfumato.progress import Progress, silent
 
 _DIRECTIONS = 128  # of the public images' embeddings, in which ratios are taken
+_LEARNED_FROM = 4000  # public images, from which these directions are learned
 _EACH = 10  # pictures of each class that a step changes
 _AT_ONCE = 250  # pictures
 _RATE = 0.01  # how far a step moves a pixel, from 0 to 1
@@ -58,18 +59,18 @@ def fill(
     seed: int,
 ) -> None:
     """Choose public images (n, height, width, channels) for each class."""
+    rng = np.random.default_rng(seed)
     points = torch.from_numpy(public.reshape(len(public), -1))
-    embedded = _each(embed, points)
-    mean = embedded.mean(0)
+    some = _each(embed, points[rng.permutation(len(points))[:_LEARNED_FROM]])
+    mean = some.mean(0)
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
-        directions = min(_DIRECTIONS, *embedded.shape)
-        _, _, found = torch.svd_lowrank(embedded - mean, directions, niter=4)
-    vectors = ((embedded - mean) @ found).double().numpy()
+        _, _, found = torch.svd_lowrank(some - mean, min(_DIRECTIONS, *some.shape), niter=4)
+    # Short vectors at once: the embeddings of all would take gigabytes.
+    vectors = _each(lambda part: (embed(part) - mean) @ found, points).double().numpy()
     means = ((torch.from_numpy(target.means) - mean) @ found).double().numpy()
     logs = class_weights(vectors, means, counts, target.sigma)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    rng = np.random.default_rng(seed)
     each = bank.pictures.shape[1]
     for label, chances in enumerate(weights / weights.sum(axis=1, keepdims=True)):
         few = bool(np.count_nonzero(chances) < each)
