@@ -76,17 +76,21 @@ class KeptMap(PerceptualMap):
         places, found = self._kept[asked]
         return found[[places[image.tobytes()] for image in images]].astype(np.float64)
 
+    @property
+    def _length(self) -> int:
+        return replace(self, centre=None, squares=0.0).dim
+
     def _all(self, asked: str) -> tuple[dict[bytes, int], NDArray[np.int32]]:
         key = sha256(f"{self.name} {len(self.whole)} {asked}".encode()).hexdigest()[:16]
         path, seconds = CACHE / f"seen-{key}.npy", CACHE / f"seen-{key}.seconds"
         if not seconds.exists():
             CACHE.mkdir(parents=True, exist_ok=True)
+            kept = np.lib.format.open_memmap(path, "w+", np.int32, (len(self.whole), self._length))
             with timed() as taken:
-                parts = [
-                    super(KeptMap, self).entries(self.whole[start : start + 1000]).astype(np.int32)
-                    for start in range(0, len(self.whole), 1000)
-                ]
-            np.save(path, np.concatenate(parts))
+                for start in range(0, len(self.whole), 1000):
+                    part = slice(start, start + 1000)
+                    kept[part] = super().entries(self.whole[part])
+            kept.flush()
             seconds.write_text(str(taken["seconds"]))
             type(self).waited += taken["seconds"]
         type(self).seconds += float(seconds.read_text())
