@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +21,13 @@ from torch import nn  # noqa: E402
 
 from methods.forms import curator_of, no_noise  # noqa: E402
 from sfumato.loading import load  # noqa: E402
+from sfumato.methods.embedding.joined_map import JoinedMap  # noqa: E402
+from sfumato.methods.embedding.picture_bank import PictureBank, refine  # noqa: E402
+from sfumato.methods.embedding.pixel_products import PixelProducts  # noqa: E402
+from sfumato.methods.embedding.training import Target  # noqa: E402
 from sfumato.public.catalogue import load_network, register_network  # noqa: E402
 from sfumato.public.extractor import Extractor  # noqa: E402
+from sfumato.public.pair import Pair  # noqa: E402
 from sfumato.public.provenance import Provenance, digest_of_module  # noqa: E402
 
 COLOUR = Schema(images=Images(height=8, width=8, channels=3, classes=("red", "blue")))
@@ -94,18 +98,23 @@ def test_the_release_is_the_sum_of_embeddings(centred: bool) -> None:
     method = Mepf(network="untrained", grid=2, steps=1, centred=centred)
     rows = ImageCodec(COLOUR.images).encode(coloured(20))  # type: ignore[arg-type]
     model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=1e4), no_noise))
-    mapped = method._map(method.point_space(COLOUR), load_network("untrained"))
+    space = method.point_space(COLOUR)
+    mapped = method._map(space, method._extractor(space))
     if centred:
         centre = model.releases[1].values / 2**22 / 20
         assert np.abs(centre - mapped(rows).mean(axis=0)).max() < 2**-22
-        mapped = replace(mapped, centre=centre)
+        mapped = mapped.around(centre)
     released = model.releases[-1].values.reshape(2, -1) / 2**22
     for label in (0, 1):
         expected = mapped(rows.where(rows.codes[:, 0] == label)).sum(axis=0)
         assert np.abs(released[label] - expected).max() < 20 * 2**-22
 
 
-@pytest.mark.parametrize("settings", [{"grid": 0}, {"squares": 1.0}, {"steps": 0}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"grid": 0}, {"layers": 0}, {"pixels": 1.0}, {"squares": 1.0}, {"steps": 0},
+     {"stopping": True, "pair": "some.pair"}],
+)  # fmt: skip
 def test_settings_without_sense_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(SfumatoError, match=next(iter(settings))):
         Mepf(**settings)  # type: ignore[arg-type]
@@ -148,3 +157,58 @@ def test_an_extractor_is_trained_to_tell_classes_apart() -> None:
     schema = Schema(images=Images(height=8, width=8, channels=3))
     with pytest.raises(SfumatoError, match="there are none"):
         Mepf(network="trained").plan(schema, Budget(epsilon=1))
+
+
+def gallery(folder: Path) -> str:
+    """A pair of public pictures of all colours, bright above or below."""
+    if "ours" not in known():
+        register_network("ours", own())
+    rng = np.random.default_rng(1)
+    pixels = rng.integers(0, 40, (300, 8, 8, 3)) + rng.integers(0, 160, (300, 1, 1, 3))
+    pixels[::2, :4] += 50
+    pixels[1::2, 4:] += 50
+    pair = Pair.train(
+        pixels.astype(np.uint8), name="colours", source="made by a test", licence="none",
+        network="ours", dim=8,
+    )  # fmt: skip
+    path = folder / "colours.pair"
+    pair.save(path)
+    return str(path)
+
+
+def test_public_pictures_are_chosen_for_each_class(sampler: Sampler, tmp_path: Path) -> None:
+    rows = ImageCodec(COLOUR.images).encode(coloured(3000))  # type: ignore[arg-type]
+    method = Mepf(network="ours", pair=gallery(tmp_path), steps=1)
+    model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=3), sampler))
+    model.save(tmp_path / "model.sfumato")
+    again = load(tmp_path / "model.sfumato")
+    assert [about.name for about in again.public] == ["ours", "colours"]
+    redness = []
+    for name in ("red", "blue"):
+        made = again.sample(200, given={"class": name}).x.astype(float)  # type: ignore[attr-defined]
+        redness.append(made[..., 0].mean() - made[..., 2].mean())
+    assert redness[0] - redness[1] > 30  # of all public pictures together, it would be 0
+
+
+def test_pictures_are_moved_until_their_means_meet_the_target() -> None:
+    embedding = PixelProducts((4, 4, 1), 16, 4)
+    joined = JoinedMap((embedding,), (1.0,), (1.0,))
+    rng = np.random.default_rng(0)
+    start = torch.from_numpy(rng.random((2, 20, 16), np.float32))
+    wanted = torch.stack([start[0] * 0.5, 1 - start[0] * 0.5])
+    means = joined.class_means(wanted).numpy()
+    bank = PictureBank(2, 20, (4, 4, 1))
+    bank.pictures.data = start.clone()
+    target = Target(means=means, noise=np.zeros(2))
+    refine(bank, joined.class_means, target, steps=200, seed=0)
+    before, after = (
+        float(np.square(joined.class_means(each).detach().numpy() - means).sum())
+        for each in (start, bank.pictures)
+    )
+    assert after < 0.1 * before
+
+
+def test_a_pair_of_another_shape_costs_nothing(tmp_path: Path) -> None:
+    wide = Schema(images=Images(height=8, width=9, channels=3, classes=("red", "blue")))
+    with pytest.raises(SfumatoError, match="is for images of 8 x 8 x 3, not of 8 x 9 x 3"):
+        Mepf(network="ours", pair=gallery(tmp_path)).plan(wide, Budget(epsilon=1))

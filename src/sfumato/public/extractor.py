@@ -48,6 +48,8 @@ class Extractor:
         Where the network comes from; `digest_of_module` gives the digest of one's own.
     mean, deviation
         What is taken from pixels in [0, 1], and what they are divided by, channel by channel.
+    layers
+        How many maps are taken, from the first on; None takes all. Later ones are not evaluated.
     """
 
     about: Provenance
@@ -62,8 +64,10 @@ class Extractor:
         about: Provenance,
         mean: Sequence[float] = (0.0,),
         deviation: Sequence[float] = (1.0,),
+        layers: int | None = None,
     ) -> None:
         self.about = about
+        self._given = (network, about, mean, deviation)
         self._mean = torch.tensor(mean, dtype=torch.float64).reshape(1, -1, 1, 1)
         self._deviation = torch.tensor(deviation, dtype=torch.float64).reshape(1, -1, 1, 1)
         graph = _without_overwriting(traced(deepcopy(network).float().requires_grad_(False)))
@@ -71,6 +75,7 @@ class Extractor:
         taps = [_tap(node) for node in convolutions if max(layer_of(node).kernel_size) > 1]
         if not taps:
             raise SfumatoError(f"{about.name} has no convolution larger than 1x1 to take maps from")
+        taps = taps[:layers]
         self.nonnegative = all(kind_of(tap) in _ACTIVATIONS for tap in taps)
         self._channels = int(layer_of(convolutions[0]).in_channels)
         network = _cut(graph, taps)
@@ -80,6 +85,10 @@ class Extractor:
         self._network = fused.to(memory_format=torch.channels_last)
         self.identity = _identity(network, mean, deviation)
         self._sizes: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
+
+    def first(self, layers: int) -> Extractor:
+        """Give the same network up to so many maps."""
+        return Extractor(*self._given, layers=layers)
 
     def maps(self, images: Tensor) -> list[Tensor]:
         """Give the maps of images (n, channels, height, width) in [0, 1], differentiably."""

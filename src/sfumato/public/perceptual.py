@@ -33,7 +33,7 @@ public seed: nothing is learned from private images, and nothing is asked of the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -106,6 +106,11 @@ class PerceptualMap:
         return sum(math.prod(size) for size in self._sizes) * (2 if self.squares else 1)
 
     @property
+    def blocks(self) -> list[int]:
+        """The lengths of the maps' part and the squares'."""
+        return [self.dim // 2] * 2 if self.squares else [self.dim]
+
+    @property
     def norm(self) -> float:
         """One, or zero for an image of which the network sees nothing."""
         return 1.0
@@ -137,20 +142,25 @@ class PerceptualMap:
 
     def __call__(self, batch: Batch) -> Floats:
         """Embed the images of a batch, one row each."""
-        images = batch.pixels.astype(np.uint8).reshape(-1, *self.shape)
-        self._square_unit  # noqa: B018 (once, and not by each of several threads)
-        return np.concatenate(self.extractor.exact_pieces(images, self._embedded))
-
-    def _embedded(self, maps: list[Floats]) -> Floats:
-        """Embed images of which the maps are known."""
-        entries = _on_steps(self._side_by_side(self._averaged(maps)))
+        entries = self.entries(batch.pixels.astype(np.uint8).reshape(-1, *self.shape))
         found = math.sqrt(1 - self.squares) * _unit(entries)
         if self.squares:
             squared = _on_steps(np.square(entries / _STEPS) * self._square_unit)
             found = np.concatenate([found, math.sqrt(self.squares) * _unit(squared)], axis=1)
-        if self.centre is not None:
-            found = _unit(np.rint((found - self.centre) * _FINE_STEPS))
-        return found
+        return found if self.centre is None else around(self.centre, found)
+
+    def entries(self, images: NDArray[np.uint8]) -> Floats:
+        """Give e of each image, in whole steps."""
+        self._usual  # noqa: B018 (once, and not by each of several threads)
+        return np.concatenate(
+            self.extractor.exact_pieces(
+                images, lambda maps: _on_steps(self._side_by_side(self._averaged(maps)))
+            )
+        )
+
+    def around(self, centre: Floats) -> PerceptualMap:
+        """Give the same embedding around a centre, which is shortened to norm 1."""
+        return replace(self, centre=in_ball(centre))
 
     def of_tensor(self, images: Tensor) -> Tensor:
         """Embed generated images (n, channels, height, width) in [0, 1]."""
@@ -167,6 +177,10 @@ class PerceptualMap:
         if self.centre is not None:
             found = functional.normalize(found - torch.from_numpy(self.centre).to(found), dim=1)
         return found
+
+    def class_means(self, images: Tensor, classes: int) -> Tensor:
+        """Give the mean embeddings of as many generated images of each class, one after another."""
+        return self.of_tensor(images).view(classes, -1, self.dim).mean(1)
 
     def describe(self) -> dict[str, Any]:
         """Give the network and how its maps are put together."""
@@ -200,6 +214,16 @@ class PerceptualMap:
             ],
             axis=1,
         )
+
+
+def in_ball(centre: Floats) -> Floats:
+    """Shorten a noisy mean to norm 1, which the mean of vectors of norm 1 cannot pass."""
+    return np.asarray(centre / max(1.0, float(np.linalg.norm(centre))))
+
+
+def around(centre: Floats, vectors: Floats) -> Floats:
+    """Give where vectors of norm 1 lie from a centre of norm 1 at most, as vectors of norm 1."""
+    return _unit(np.rint((vectors - centre) * _FINE_STEPS))
 
 
 def _cells(size: int, count: int) -> Floats:

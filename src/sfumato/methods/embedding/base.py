@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from sfumato.methods.embedding.training import Embedding, Target
+    from sfumato.methods.networks import Generator
 
 _TARGET = "Each class of a target is learned apart, from its own rows, and can be asked for."
 
@@ -137,11 +138,30 @@ class EmbeddingMethod(GeneratorMethod):
         # What fails, for want of torch or of a network, fails before anything is spent.
         generator = self.generator(space)
         self.embeddings(space, curator.budget)
-        from sfumato.methods.embedding.training import Training, match
-
         released = curator.release("class counts", counts_of(space, self.balanced), COUNT_SHARE)
         counts = noisy_counts(released, space.classes)
-        targets = self.targets(curator, space, counts)
+        self.train(generator, self.targets(curator, space, counts), curator, counts, progress)
+        return GeneratorModel(
+            method=self,
+            schema=curator.schema,
+            guarantee=curator.guarantee,
+            releases=tuple(curator.releases),
+            public=self.public_inputs(),
+            counts=counts,
+            weights={k: v.numpy() for k, v in generator.state_dict().items()},
+        )
+
+    def train(
+        self,
+        generator: Generator,
+        targets: list[tuple[Embedding, Target]],
+        curator: Curator,
+        counts: NDArray[np.float64],
+        progress: Progress,
+    ) -> None:
+        """Train the generator to meet one target after the other."""
+        from sfumato.methods.embedding.training import Training, match
+
         for number, (embedding, target) in enumerate(targets):
             match(
                 generator,
@@ -152,15 +172,6 @@ class EmbeddingMethod(GeneratorMethod):
                 checkpoint=self._checkpoint(curator, number),
                 progress=progress,
             )
-        return GeneratorModel(
-            method=self,
-            schema=curator.schema,
-            guarantee=curator.guarantee,
-            releases=tuple(curator.releases),
-            public=self.public_inputs(),
-            counts=counts,
-            weights={k: v.numpy() for k, v in generator.state_dict().items()},
-        )
 
     def _checkpoint(self, curator: Curator, number: int) -> Path | None:
         """Name the state of a training by all that determines it."""

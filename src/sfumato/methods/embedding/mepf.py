@@ -14,6 +14,9 @@ Departures from the paper:
   ``centred=False`` they are the paper's.
 - Maps are averaged over a coarse grid, and each layer counts alike. The noise grows with the root
   of the number of features; what a generator can follow does not.
+- Beside them stand the pixels: cosine coefficients and their products (`pixel_products.py`), which
+  cost little and tell what simple classifiers live on.
+- With public images (`pair`), a bank of these takes the generator's place (`picture_bank.py`).
 - The loss is the unbiased one of `training.py`, in which training rests at the size of the known
   noise. The paper's moving average of the generator's features, driven by Adam, was tried: over the
   hundreds of steps that a laptop can make, it lags behind and swings.
@@ -34,20 +37,22 @@ from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import GRADIENT_ARITHMETIC, Plan
 from sfumato.methods.class_counts import COUNT_SHARE
 from sfumato.methods.embedding.base import EmbeddingMethod
+from sfumato.methods.latent.base import pair_for
 from sfumato.methods.spaces import ImageSpace, PointSpace
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.planning import plan_training
 from sfumato.privacy.release import Curator
 from sfumato.privacy.statistic import Statistic
+from sfumato.progress import Progress
 from sfumato.public.catalogue import load_network
 from sfumato.public.provenance import Provenance
 from sfumato.schema import Schema
-from sfumato.statistics.algebra import PerClass, Quantized
+from sfumato.statistics.algebra import FeatureMap, PerClass, Quantized
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
+    from sfumato.methods.embedding.joined_map import JoinedMap
+    from sfumato.methods.embedding.pixel_products import PixelProducts
     from sfumato.methods.embedding.training import Embedding, Target
     from sfumato.methods.networks import Generator
     from sfumato.public.extractor import Extractor
@@ -59,8 +64,12 @@ TRAINING_SHARE = 0.3  # of an extractor
 STOP_RATIO = 0.01  # ten times the noise per sensitivity
 
 _GRID_BITS = 22
-_CODE = 64  # random numbers behind a colour image
+_PICTURES = 3000  # in a bank
+_GREY_CODE, _CODE = 32, 64  # random numbers behind a grey image, and behind a colour image
 _JUDGED_IMAGES = 1000
+_COEFFICIENTS = 784  # of the pixels' cosine transform, at most
+_MULTIPLIED = 78  # of these, the lowest, at most
+_LOOKED_AT = 0.5  # the part of a batch that the network sees
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,14 +81,24 @@ class Mepf(EmbeddingMethod):
     network
         The public network, by its name: efficientnet-lite0, vgg19, alexnet, mobilenet, untrained,
         torchvision:NAME, timm:NAME, NAME=FILE, or what `register_network` was told. With
-        "trained" it is a small one, trained on the private images for a part of the budget.
+        "trained" it is a small one, trained on the private images for a part of the budget. None
+        takes AlexNet's first two layers or, with a `pair`, EfficientNet-Lite0.
+    layers
+        How many of the network's maps are taken, from the first on; None takes all.
     grid
-        Maps are averaged over so many cells each way.
+        Maps are averaged over so many cells each way; None is 6 or, with a `pair`, 1.
+    pixels
+        The part of the embedding's budget that goes to the pixels themselves: to cosine
+        coefficients, and to products of the lowest of them. 0 leaves them out, as the paper does;
+        None is a half or, with a `pair`, 0.
     squares
         The part of the embedding's budget that goes to the squares of maps; 0 leaves them out.
     centred
         Whether the mean embedding of all images is released first, and what is taken of each image
         is where it lies from there.
+    pair
+        The file of public images that `sfumato public train` wrote with a gallery: pictures start
+        from these. Otherwise a generator starts from nothing.
     stopping
         Whether to pay for a second, small release that tells which generator on the way is best.
         Otherwise training rests at the size of the known noise, which costs nothing.
@@ -88,19 +107,35 @@ class Mepf(EmbeddingMethod):
     """
 
     name: ClassVar[str] = "mepf"
-    batch: ClassVar[int] = 100
+    batch: ClassVar[int] = 200
     shared: ClassVar[frozenset[str]] = frozenset({"centre"})
 
-    network: str = "efficientnet-lite0"
-    grid: int = 7
+    network: str | None = None
+    layers: int | None = None
+    grid: int | None = None
+    pixels: float | None = None
     squares: float = 0.0
     centred: bool = True
+    pair: str = ""
     stopping: bool = False
     steps: int = 2000
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        within(grid=(self.grid, 1, 1024), squares=(self.squares, 0, 0.99))
+        within(
+            layers=(self.layers, 1, 10_000),
+            grid=(self.grid, 1, 1024),
+            pixels=(self.pixels, 0, 0.99),
+            squares=(self.squares, 0, 0.99),
+        )
+        if self.pair and self.stopping:
+            raise SfumatoError("pictures that start from a pair are not judged: leave stopping out")
+
+    @property
+    def _look(self) -> tuple[int, float]:
+        """The grid and the pixels' part."""
+        grid, pixels = (1, 0.0) if self.pair else (6, 0.5)
+        return self.grid or grid, pixels if self.pixels is None else self.pixels
 
     @property
     def arithmetic(self) -> str:
@@ -114,7 +149,8 @@ class Mepf(EmbeddingMethod):
 
     def public_inputs(self) -> tuple[Provenance, ...]:
         """Name the network."""
-        return () if self.network == TRAINED else (_network(self.network).about,)
+        network = () if self.network == TRAINED else (self._public().about,)
+        return (*network, pair_for(self.name, self.pair).about) if self.pair else network
 
     def codec(self, schema: Schema) -> ImageCodec:
         """Give the code of the image set."""
@@ -127,11 +163,13 @@ class Mepf(EmbeddingMethod):
     ) -> dict[str, tuple[Statistic, float]]:
         """Give the centre, the embedding around it, and what tells when to stop."""
         found: dict[str, tuple[Statistic, float]] = {}
+        if self.pair:
+            self._public_images(space)  # what is wrong with them shows before anything is spent
         extractor = self._extractor(space)
         mapped = self._map(space, extractor)
         if self.centred:
             found["centre"] = (Quantized(mapped, bits=_GRID_BITS), CENTRE_SHARE)
-            mapped = replace(mapped, centre=np.zeros(mapped.dim))
+            mapped = mapped.around(np.zeros(mapped.dim))
         found["perceptual embedding"] = (self._summed(space, mapped), self._share)
         if self.stopping:
             last = self._summed(space, self._last_layer(space, extractor))
@@ -148,18 +186,18 @@ class Mepf(EmbeddingMethod):
             centre = curator.release("centre", Quantized(mapped, bits=_GRID_BITS), CENTRE_SHARE)
             laid = curator.layout(
                 "perceptual embedding",
-                lambda: {"centre": _in_ball(centre.values / (1 << _GRID_BITS) / counts.sum())},
+                lambda: {"centre": centre.values / (1 << _GRID_BITS) / counts.sum()},
             )
-            mapped = replace(mapped, centre=laid["centre"])
+            mapped = mapped.around(laid["centre"])
         release = curator.release("perceptual embedding", self._summed(space, mapped), self._share)
-        target = _target(release, mapped, counts, space.size)
+        target = _target(release, mapped.blocks, counts, space.size)
         if self.stopping:
             last = self._last_layer(space, extractor)
             share = self._share * STOP_RATIO
             averages = curator.release("last layer", self._summed(space, last), share)
-            wanted = _target(averages, last, counts, last.dim)
+            wanted = _target(averages, last.blocks, counts, last.dim)
             target = replace(target, judge=partial(_distance, last, wanted))
-        return [(partial(_class_means, mapped), target)]
+        return [(mapped.class_means, target)]
 
     def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what would be released, and trained."""
@@ -173,13 +211,44 @@ class Mepf(EmbeddingMethod):
         return replace(plan, trainings=(training,))
 
     def network_for(self, space: PointSpace) -> Generator:
-        """Make the generator: residual for colour."""
-        from sfumato.methods.networks import ResidualGenerator
+        """Make the generator: residual for colour; or a bank of pictures."""
+        from sfumato.methods.networks import QuickImageGenerator, ResidualGenerator
 
         assert isinstance(space, ImageSpace)
+        if self.pair:
+            from sfumato.methods.embedding.picture_bank import PictureBank
+
+            return PictureBank(space.classes, -(-_PICTURES // space.classes), space.codec.shape)
         if space.codec.shape[2] == 1:
-            return super().network_for(space)
+            return QuickImageGenerator(_GREY_CODE, space.classes, space.codec.shape)
         return ResidualGenerator(_CODE, space.classes, space.codec.shape)
+
+    def train(
+        self,
+        generator: Generator,
+        targets: list[tuple[Embedding, Target]],
+        curator: Curator,
+        counts: NDArray[np.float64],
+        progress: Progress,
+    ) -> None:
+        """Train the generator; or fill the bank with public pictures, and move them."""
+        if not self.pair:
+            return super().train(generator, targets, curator, counts, progress)
+        from sfumato.methods.embedding.picture_bank import PictureBank, fill, refine
+
+        assert isinstance(generator, PictureBank)
+        ((embedding, target),) = targets
+        progress("choosing public pictures", None)
+        public = self._public_images(self.space(curator.schema))
+        fill(generator, embedding, target, counts, public, self.seed)
+        return refine(generator, embedding, target, self.steps, self.seed, progress)
+
+    def _public_images(self, space: PointSpace) -> NDArray[np.uint8]:
+        assert isinstance(space, ImageSpace)
+        images = pair_for(self.name, self.pair, space).decoder.arrays().get("images")
+        if images is None:
+            raise SfumatoError(f"{self.pair} keeps no public images: make it with a gallery")
+        return images
 
     @property
     def _share(self) -> float:
@@ -187,21 +256,33 @@ class Mepf(EmbeddingMethod):
         left -= TRAINING_SHARE if self.network == TRAINED else 0
         return left / (1 + STOP_RATIO) if self.stopping else left
 
+    def _public(self) -> Extractor:
+        if self.network or self.pair:
+            return _network(self.network or "efficientnet-lite0", self.layers)
+        return _network("alexnet", self.layers or 2)
+
     def _extractor(self, space: PointSpace, curator: Curator | None = None) -> Extractor:
         """Read a public network, or have one trained; without a curator it is as at its start."""
         if self.network != TRAINED:
-            return _network(self.network)
+            return self._public()
         from sfumato.methods.embedding.trained_extractor import trained, untrained
 
         if curator is None:
             return untrained(space, self.seed)
         return trained(curator, space, self.seed, TRAINING_SHARE)
 
-    def _map(self, space: PointSpace, extractor: Extractor) -> PerceptualMap:
+    def _map(self, space: PointSpace, extractor: Extractor) -> JoinedMap:
+        """Put what the network sees beside the pixels."""
+        from sfumato.methods.embedding.joined_map import JoinedMap
         from sfumato.public.perceptual import PerceptualMap
 
         assert isinstance(space, ImageSpace)
-        return PerceptualMap(extractor, space.codec.shape, self.grid, self.squares)
+        shape = space.codec.shape
+        grid, pixels = self._look
+        seen = PerceptualMap(extractor, shape, grid, self.squares)
+        if not pixels:
+            return JoinedMap((seen,), (1.0,), (1.0,))
+        return JoinedMap((_pixels(shape), seen), (pixels, 1 - pixels), (1.0, _LOOKED_AT))
 
     def _last_layer(self, space: PointSpace, extractor: Extractor) -> PerceptualMap:
         from sfumato.public.perceptual import PerceptualMap
@@ -209,7 +290,7 @@ class Mepf(EmbeddingMethod):
         assert isinstance(space, ImageSpace)
         return PerceptualMap(extractor, space.codec.shape, grid=1, squares=0.5, last=1)
 
-    def _summed(self, space: PointSpace, mapped: PerceptualMap) -> Statistic:
+    def _summed(self, space: PointSpace, mapped: FeatureMap) -> Statistic:
         whole = Quantized(mapped, bits=_GRID_BITS)
         if space.classes == 1:
             return whole
@@ -217,38 +298,30 @@ class Mepf(EmbeddingMethod):
 
 
 @cache
-def _network(name: str) -> Extractor:
+def _network(name: str, layers: int | None) -> Extractor:
     """Read a network once."""
-    return load_network(name)
+    whole = load_network(name)
+    return whole.first(layers) if layers else whole
 
 
-def _in_ball(centre: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shorten a noisy mean to norm 1, which the mean of vectors of norm 1 cannot pass."""
-    return np.asarray(centre / max(1.0, float(np.linalg.norm(centre))))
+def _pixels(shape: tuple[int, int, int]) -> PixelProducts:
+    from sfumato.methods.embedding.pixel_products import PixelProducts
+
+    every = math.prod(shape)
+    return PixelProducts(shape, min(_COEFFICIENTS, every), min(_MULTIPLIED, every))
 
 
-def _target(
-    release: Release, mapped: PerceptualMap, counts: NDArray[np.float64], free: int
-) -> Target:
+def _target(release: Release, blocks: list[int], counts: NDArray[np.float64], free: int) -> Target:
     """Make mean embeddings of released sums; samples can move them in `free` directions."""
     from sfumato.methods.embedding.training import Target
 
     unit = 1 << _GRID_BITS
-    parts = 2 if mapped.squares else 1
     return Target.of(
         release.values.reshape(len(counts), -1) / unit,
         counts,
         release.sigma / unit,
-        [(mapped.dim // parts, free)] * parts,
+        [(size, free) for size in blocks],
     )
-
-
-def _class_means(mapped: PerceptualMap, points: Tensor) -> Tensor:
-    """Give the mean embedding of the points (classes, n, size) of each class."""
-    classes, each, _ = points.shape
-    height, width, colours = mapped.shape
-    images = points.reshape(-1, height, width, colours).permute(0, 3, 1, 2)
-    return mapped.of_tensor(images).view(classes, each, -1).mean(1)
 
 
 def _distance(mapped: PerceptualMap, target: Target, generator: Generator) -> float:
@@ -262,6 +335,7 @@ def _distance(mapped: PerceptualMap, target: Target, generator: Generator) -> fl
     for label in range(classes):
         codes = torch.randn(each, generator.code).to(device)
         onehot = torch.eye(classes, device=device)[label].expand(each, -1)
-        found.append(_class_means(mapped, generator(codes, onehot)[None])[0].cpu())
+        points = generator(codes, onehot).view(each, *mapped.shape)
+        found.append(mapped.class_means(points.permute(0, 3, 1, 2), 1)[0].cpu())
     apart = torch.stack(found) - torch.from_numpy(target.means)
     return float((torch.from_numpy(target.weights) * apart.square().sum(1)).sum())

@@ -56,6 +56,8 @@ class Target:
 
     means: NDArray[np.float32]
     noise: NDArray[np.float64]
+    sigma: float = 0.0
+    """The noise on each entry of a class's sum."""
     judge: Judge | None = None
 
     @classmethod
@@ -68,7 +70,7 @@ class Target:
     ) -> Target:
         """Make means of noisy sums; a generator can follow some directions of each part."""
         means, noise = class_means(sums, counts, sigma, parts)
-        return cls(means=means.astype(np.float32), noise=noise)
+        return cls(means=means.astype(np.float32), noise=noise, sigma=sigma)
 
     @property
     def weights(self) -> NDArray[np.float64]:
