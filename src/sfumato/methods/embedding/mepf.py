@@ -239,7 +239,7 @@ class Mepf(EmbeddingMethod):
         assert isinstance(generator, PictureBank)
         ((embedding, target),) = targets
         progress("choosing public pictures", None)
-        public = self._public_images(self.space(curator.schema))
+        public = self._public_images(self.point_space(curator.schema))
         fill(generator, embedding, target, counts, public, self.seed)
         return refine(generator, embedding, target, self.steps, self.seed, progress)
 
