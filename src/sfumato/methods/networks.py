@@ -77,7 +77,8 @@ class VectorGenerator(Generator):
         """Give vectors, in units of their deviations: the longest have the root of their size."""
         made: Tensor = self.layers(torch.cat([codes, classes], dim=1))
         most = math.sqrt(made.shape[1])
-        return made * (most / made.norm(dim=1, keepdim=True).clamp(min=most))
+        lengths: Tensor = torch.linalg.vector_norm(made, dim=1, keepdim=True)
+        return made * (most / lengths.clamp(min=most))
 
 
 class ImageGenerator(Generator):
