@@ -60,7 +60,10 @@ class TableGenerator(Generator):
 
 
 class VectorGenerator(Generator):
-    """A small multi-layer perceptron that makes feature vectors."""
+    """A small multi-layer perceptron that makes feature vectors.
+
+    None is longer than real ones can be: a noisy critic would have them run away.
+    """
 
     def __init__(self, classes: int, size: int, code: int = 32, hidden: int = 256) -> None:
         super().__init__()
@@ -71,9 +74,11 @@ class VectorGenerator(Generator):
         )  # fmt: skip
 
     def forward(self, codes: Tensor, classes: Tensor) -> Tensor:
-        """Give vectors, in units of their deviations."""
+        """Give vectors, in units of their deviations: the longest have the root of their size."""
         made: Tensor = self.layers(torch.cat([codes, classes], dim=1))
-        return made
+        most = math.sqrt(made.shape[1])
+        lengths: Tensor = torch.linalg.vector_norm(made, dim=1, keepdim=True)
+        return made * (most / lengths.clamp(min=most))
 
 
 class ImageGenerator(Generator):

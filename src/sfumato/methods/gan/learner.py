@@ -25,7 +25,7 @@ _GENERATED = 128  # points in a step
 _MEMORY = 0.98  # of the moving average of the generator's weights
 _RATE = 1e-3  # of the generator
 _PRACTICE = 1500  # steps on public images
-_HIDDEN = 128  # units of the critic
+_HIDDEN, _HIDDEN_IN_FEATURES = 128, 32  # units of the critic
 _SLOPE = 0.2
 
 
@@ -47,7 +47,7 @@ class AdversarialLearner(Adversary):
         size = pair.encoder.dim if pair else space.size + sum(space.blocks)
         with torch.random.fork_rng([]):
             torch.manual_seed(method.seed)
-            critic = _critic(size, space.classes)
+            critic = _critic(size, _HIDDEN_IN_FEATURES if pair else _HIDDEN, space.classes)
         super().__init__(critic, space, counts, method.schedule, method.seed)
         self._pair, self._method = pair, method
         self._generator = generator.train()
@@ -146,11 +146,9 @@ class AdversarialLearner(Adversary):
                 self._average[key].lerp_(value, 1 - _MEMORY)
 
 
-def _critic(size: int, classes: int) -> nn.Module:
+def _critic(size: int, hidden: int, classes: int) -> nn.Module:
     """Make a critic of points: one hidden layer, and a score for each class."""
-    return nn.Sequential(
-        nn.Linear(size, _HIDDEN), nn.LeakyReLU(_SLOPE), nn.Linear(_HIDDEN, classes)
-    )
+    return nn.Sequential(nn.Linear(size, hidden), nn.LeakyReLU(_SLOPE), nn.Linear(hidden, classes))
 
 
 def _copied(generator: Generator) -> dict[str, Tensor]:
