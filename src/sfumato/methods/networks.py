@@ -125,27 +125,6 @@ class ImageGenerator(Generator):
         return pixels.permute(0, 2, 3, 1).flatten(1)
 
 
-class QuickImageGenerator(ImageGenerator):
-    """The same in half the time: the last layer works at half the resolution.
-
-    It gives four pixels at each place (Shi et al. 2016).
-    """
-
-    def __init__(self, code: int, classes: int, shape: tuple[int, int, int]) -> None:
-        super().__init__(code, classes, shape)
-        self.second = nn.Conv2d(self.first.out_channels, 4 * shape[2], 5, padding=2)
-
-    def forward(self, codes: Tensor, classes: Tensor) -> Tensor:
-        """Give pixels in the order height, width, colour, as one vector per image."""
-        drawn = self.dense(torch.cat([codes, classes], dim=1))
-        drawn = drawn.contiguous(memory_format=torch.channels_last)
-        drawn = functional.interpolate(drawn, self.sizes[1], mode="bilinear")
-        drawn = functional.pixel_shuffle(self.second(self.first(drawn).relu()), 2)
-        height, width = self.sizes[2]
-        pixels: Tensor = drawn[:, :, :height, :width].sigmoid()
-        return pixels.permute(0, 2, 3, 1).flatten(1)
-
-
 class ResidualGenerator(Generator):
     """Residual blocks, each of which doubles the resolution, for colour images.
 

@@ -212,7 +212,7 @@ class Mepf(EmbeddingMethod):
 
     def network_for(self, space: PointSpace) -> Generator:
         """Make the generator: residual for colour; or a bank of pictures."""
-        from sfumato.methods.networks import QuickImageGenerator, ResidualGenerator
+        from sfumato.methods.networks import ImageGenerator, ResidualGenerator
 
         assert isinstance(space, ImageSpace)
         if self.pair:
@@ -220,7 +220,7 @@ class Mepf(EmbeddingMethod):
 
             return PictureBank(space.classes, -(-_PICTURES // space.classes), space.codec.shape)
         if space.codec.shape[2] == 1:
-            return QuickImageGenerator(_GREY_CODE, space.classes, space.codec.shape)
+            return ImageGenerator(_GREY_CODE, space.classes, space.codec.shape)
         return ResidualGenerator(_CODE, space.classes, space.codec.shape)
 
     def train(
