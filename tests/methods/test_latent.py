@@ -224,7 +224,7 @@ def test_weights_leave_enough_images() -> None:
     public, _ = kinds_of_pictures()
     means = np.array([[0.9] + [0.0] * 9, [0.0, 0.3] + [0.0] * 8])
     logs = class_weights(public, means, np.array([500.0, 500.0]))
-    assert min(effective_size(each) for each in logs) >= 59.9
+    assert min(effective_size(each) for each in logs) >= 29.9
 
 
 def test_sharper_weights_rest_on_fewer_and_surer_images() -> None:
@@ -244,7 +244,7 @@ def test_few_public_images_are_told_of(pair_file: str) -> None:
     from sfumato.methods.latent.dre import _warn_of_few
 
     with pytest.warns(UserWarning, match="1 of 2 classes rest on few of the 400 public"):
-        _warn_of_few(np.array([np.zeros(400), np.r_[50.0, np.zeros(399)]]), 30)
+        _warn_of_few(np.array([np.zeros(400), np.r_[50.0, np.zeros(399)]]))
 
 
 @pytest.mark.parametrize("name", ["mge", "dre"])
