@@ -511,7 +511,8 @@ def latent() -> str:
         "usual 50,000 do) in half precision, precision and recall on its features, NDB on pixels; classifiers learn from\n"
         "20,000 drawn pictures, or 5,000 grey ones. 'public' draws public images all alike, 'decoded' the nearest public image of private\n"
         "ones: the non-private decoder. 'earlier' rows: all 50,000 private and 15,000 public images, not doubled, by a\n"
-        "rule that kept one in fifty public images behind a class, FID on 1,000 pictures.\n\n"
+        "rule that kept one in fifty public images behind a class, FID on 1,000 pictures; 'entropy' rows: by the weights\n"
+        "that sets with classes have, for sets without.\n\n"
         + table(columns, rows)
         + _masses(found)
         + "\n"

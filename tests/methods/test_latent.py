@@ -188,7 +188,8 @@ def test_weights_gather_on_the_private_kind() -> None:
     public, kind = kinds_of_pictures()
     means = np.stack([public[kind == k].mean(axis=0) for k in range(20)])
     own = int(np.square(means).sum(axis=1).argmax())
-    (logs,) = class_weights(public, means[own : own + 1], np.array([10_000.0]), 3.0)
+    other = (own + 1) % 20
+    logs, _ = class_weights(public, means[[own, other]], np.array([1e4, 1e4]), 3.0)
     shares = np.exp(logs - logs.max())
     shares /= shares.sum()
     assert shares[kind == own].sum() > 0.5
@@ -201,7 +202,8 @@ def test_weights_of_all_noise_are_alike() -> None:
     for sigma in (0.0, 100.0, 3000.0):
         noise = sigma / 1000 * np.random.default_rng(1).normal(size=10)
         mean = public[kind == 7].mean(axis=0) + noise
-        (logs,) = class_weights(public, mean[None], np.array([1000.0]), sigma)
+        other = public[kind == 3].mean(axis=0) - noise
+        logs, _ = class_weights(public, np.stack([mean, other]), np.array([1e3, 1e3]), sigma)
         sizes.append(effective_size(logs))
     assert sizes[0] < sizes[1] < sizes[2]
     assert sizes[2] > 1000
@@ -234,6 +236,7 @@ def test_sharper_weights_rest_on_fewer_and_surer_images() -> None:
     found = []
     for sharpness in (1.0, 2.0):
         (logs,) = class_weights(public, means[[own]], np.array([1e4]), 3.0, sharpness)
+        assert effective_size(logs) > 29.9
         shares = np.exp(logs - logs.max())
         found.append((shares[kind == own].sum() / shares.sum(), effective_size(logs)))
     assert found[0][0] < found[1][0]
