@@ -56,13 +56,16 @@ LOOKED_AT = 500  # pictures that Inception sees, generated and real
 JUDGED = {3: 20_000, 1: 5000}  # generated pictures that classifiers are trained on, by channels
 SEEDS_OF_MASS = 3
 STROKES = ("mnist", "fashion_mnist")  # on which Inception says little
+SAME_PUBLIC = {
+    "vehicles": "dogs", "birds": "cifar10", "cars": "cifar10", "fashion_mnist": "mnist"
+}  # fmt: skip
 EPSILONS = ("inf", "10", "3", "1", "0.1")
 
 
 def pair_of(name: str, decoder: str, sets: Sets) -> tuple[str, Pair, float]:
     """Make the pair, or find the one that was made; give its file, it, and the time it took."""
     public_pair.load_view = kept_view  # type: ignore[attr-defined]
-    path = CACHE / f"{name}-{decoder}.pair"
+    path = CACHE / f"{SAME_PUBLIC.get(name, name)}-{decoder}.pair"
     seconds = path.with_suffix(".seconds")
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)

@@ -84,7 +84,8 @@ def test_the_core_is_imported_without_torch() -> None:
         "methods/class_learner.py", "methods/network_learner.py", "privacy/dpsgd.py",
         "privacy/canaries.py", "privacy/gradients.py", "public/architectures.py",
         "public/encoder.py", "public/extractor.py", "public/flow_decoder.py",
-        "public/inception.py", "public/picture_code.py",
+        "public/inception.py", "public/picture_code.py", "public/borrowed.py",
+        "public/lone_view.py",
         "public/whole_numbers.py", "methods/latent/discriminator.py", "methods/gan/learner.py",
     }  # fmt: skip
     at_the_top = {

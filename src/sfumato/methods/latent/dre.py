@@ -19,7 +19,7 @@ from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import GRADIENT_ARITHMETIC, Plan
 from sfumato.methods.class_counts import COUNT_SHARE
 from sfumato.methods.latent.base import GRID_BITS, SUMS, Arrays, LatentMethod
-from sfumato.methods.latent.ratio import FEWEST, class_weights, effective_size, fewest
+from sfumato.methods.latent.ratio import FEWEST, class_weights, effective_size
 from sfumato.methods.spaces import ImageSpace
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.planning import plan_training
@@ -45,7 +45,7 @@ class Dre(LatentMethod):
         Where weights come from: "means", released at once, or a "discriminator".
     sharpness
         1 draws public images as often as they are likelier among the private ones; above it, those
-        that are surely of the private kind, and fewer of them, down to 30.
+        that are surely of the private kind, and fewer of them.
     width
         Of the discriminator's hidden layer.
     """
@@ -106,7 +106,7 @@ class Dre(LatentMethod):
             learner = self._discriminator(space, pair, counts)
             state = curator.train(TRAINING, learner, SCHEDULE)
             logs = self.sharpness * learner.log_ratios(state.weights)
-        _warn_of_few(logs, FEWEST if self.sharpness > 1 else fewest(logs.shape[1]))
+        _warn_of_few(logs)
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
         return {"weights": (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)}
 
@@ -129,9 +129,9 @@ class Dre(LatentMethod):
         return Discriminator(space, pair, counts, self.width, self.seed)
 
 
-def _warn_of_few(logs: NDArray[np.float64], least: float) -> None:
+def _warn_of_few(logs: NDArray[np.float64]) -> None:
     sizes = [effective_size(each) for each in logs]
-    few = [size for size in sizes if size < 1.05 * least]
+    few = [size for size in sizes if size < 1.05 * FEWEST]
     if few:
         warnings.warn(
             f"{len(few)} of {len(logs)} classes rest on few of the {logs.shape[1]:,} public images "

@@ -7,13 +7,18 @@ that have this mean, those of largest entropy are w = exp(theta v), and theta mi
 
 in which S, the variance of the noisy mean, keeps theta from explaining noise. So weights
 gather where what is known bears it, and stay alike where nothing is known. Where public images are
-unlike the private ones, few of them would be left: then the search ends early, and the logarithms
-are weakened by a common factor until the effective number of images, (sum w)² / sum w², is no less
-than one in fifty.
+unlike the private ones, few of them would be left: then the logarithms are weakened by a common
+factor until the effective number of images, (sum w)² / sum w², is no less than `FEWEST`.
+
+For a set without classes, the linear discriminant's weights, weakened until one in fifty images is
+left, were better: on dogs of Tiny-ImageNet at epsilon 1 an FID of 111 in place of 122, and 0.55 of
+the weight on dogs in place of 0.30. With classes, those of largest entropy were: on feature vectors
+of CIFAR-10, a classifier that learned from weighted public ones was right on 62.4% of private ones
+in place of 61.6%, of MNIST on 84.9% in place of 82.0%.
 
 Such weights put no more on images of the private kind than the encoder can tell them apart: the
 mean, over private images, of the probability that one with this vector is of the kind. A sharpness
-s above 1 takes w^s: surer images, and fewer of them, down to `FEWEST`.
+s above 1 takes w^s: surer images, and fewer of them.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from sfumato.methods.latent.means import denoised_means
 Floats = NDArray[np.float64]
 
 FEWEST = 30  # images behind a class
-_LEAST = 1 / 50  # of the public images
+_LEAST = 1 / 50  # of the public images, behind a set without classes
 _STEPS, _HALVINGS = 30, 40
 _NEAR = 1e-7
 
@@ -38,25 +43,32 @@ def class_weights(
 
     `means` are noisy ones, and `sigma` is the noise on each entry of a class's sum.
     """
+    if len(counts) == 1:
+        logs = _left(discriminant(public, means[0], sigma / counts[0]), _LEAST * len(public))
+        return _left(sharpness * logs, FEWEST)[None] if sharpness > 1 else logs[None]
     targets, variances = denoised_means(public, means, counts, sigma)
-    least = fewest(len(public))
-    found = []
-    for target, variance in zip(targets, variances, strict=True):
-        logs = _left(tilted(public, target, variance, least), least)
-        found.append(_left(sharpness * logs, min(least, FEWEST)) if sharpness > 1 else logs)
-    return np.array(found)
+    return np.array(
+        [
+            _left(sharpness * tilted(public, target, variance), FEWEST)
+            for target, variance in zip(targets, variances, strict=True)
+        ]
+    )
 
 
-def fewest(public: int) -> float:
-    """Give how many images are left at least behind a class, of so many public ones."""
-    return min(max(_LEAST * public, FEWEST), 0.9 * public)
+def discriminant(public: Floats, mean: Floats, noise: float) -> Floats:
+    """Give C^-1 (mean - public mean) v, the log ratio of Gaussians of one covariance C.
 
-
-def tilted(public: Floats, target: Floats, variance: float, least: float = 1.0) -> Floats:
-    """Give the log weights theta v whose mean is the target, by Newton's method.
-
-    It ends early when fewer than the `least` number of images would be left.
+    The way from mean to mean is shortened by the share that noise of this deviation has in it.
     """
+    way = mean - public.mean(axis=0)
+    of_noise = len(way) * noise**2
+    signal = max(0.0, float(way @ way) - of_noise)
+    way = way * signal / max(signal + of_noise, 1e-12)
+    return np.asarray(public @ np.linalg.solve(np.atleast_2d(np.cov(public.T)), way))
+
+
+def tilted(public: Floats, target: Floats, variance: float) -> Floats:
+    """Give the log weights exp(theta v) whose mean is the target, by Newton's method."""
     theta = np.zeros(public.shape[1])
     logs, value = _objective(public, target, variance, theta)
     for _ in range(_STEPS):
@@ -73,7 +85,7 @@ def tilted(public: Floats, target: Floats, variance: float, least: float = 1.0) 
                 break
             size /= 2
         gained, theta, value = value - found, trial, found
-        if gained < _NEAR or effective_size(logs) < least:
+        if gained < _NEAR:
             break
     return logs
 
@@ -103,6 +115,7 @@ def _shares(logs: Floats) -> Floats:
 
 def _left(logs: Floats, least: float) -> Floats:
     """Weaken log weights until enough images are left, by halving."""
+    least = min(max(least, FEWEST), 0.9 * len(logs))
     if effective_size(logs) >= least:
         return logs
     low, high = 0.0, 1.0
