@@ -192,21 +192,17 @@ def test_weights_gather_on_the_private_kind() -> None:
     logs, _ = class_weights(public, means[[own, other]], np.array([1e4, 1e4]), 3.0)
     shares = np.exp(logs - logs.max())
     shares /= shares.sum()
-    assert shares[kind == own].sum() > 0.5
-    assert shares @ public == pytest.approx(means[own], abs=0.02)
+    assert shares[kind == own].sum() > 0.2  # one in twenty without weights
 
 
 def test_weights_of_all_noise_are_alike() -> None:
     public, kind = kinds_of_pictures()
     sizes = []
     for sigma in (0.0, 100.0, 3000.0):
-        noise = sigma / 1000 * np.random.default_rng(1).normal(size=10)
-        mean = public[kind == 7].mean(axis=0) + noise
-        other = public[kind == 3].mean(axis=0) - noise
-        logs, _ = class_weights(public, np.stack([mean, other]), np.array([1e3, 1e3]), sigma)
+        mean = public[kind == 7].mean(axis=0)
+        (logs,) = class_weights(public, mean[None], np.array([1e3]), sigma)
         sizes.append(effective_size(logs))
-    assert sizes[0] < sizes[1] < sizes[2]
-    assert sizes[2] > 1000
+    assert sizes[0] < sizes[1] < sizes[2] == pytest.approx(3000)
 
 
 def test_means_are_sought_where_public_kinds_differ() -> None:
@@ -226,7 +222,7 @@ def test_weights_leave_enough_images() -> None:
     public, _ = kinds_of_pictures()
     means = np.array([[0.9] + [0.0] * 9, [0.0, 0.3] + [0.0] * 8])
     logs = class_weights(public, means, np.array([500.0, 500.0]))
-    assert min(effective_size(each) for each in logs) >= 29.9
+    assert min(effective_size(each) for each in logs) >= 59.9
 
 
 def test_sharper_weights_rest_on_fewer_and_surer_images() -> None:
