@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sfumato.data.image_codec import ImageCodec
 from sfumato.methods.clusters import k_means
 from sfumato.methods.expectation import Expectation, smallest_class
+from sfumato.methods.moments.detail import Detail
 from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel
 from sfumato.methods.moments.shrinkage import denoised_ordered, denoised_shape, shrunk
 from sfumato.privacy.budget import Budget, Relation, Spend
@@ -37,7 +38,7 @@ Floats = NDArray[np.float64]
 # Shares of the budget.
 _EXTENT, _BASIS, _SHAPE, _RADIUS, _CELL = 0.03, 0.20, 0.35, 0.03, 0.39
 
-_COEFFICIENTS = (16, 200)  # the fewest and the most
+_COEFFICIENTS = (16, 400)  # the fewest and the most
 _DIMENSIONS = (8, 60)
 _EDGE = 0.2  # denoised eigenvalues are kept from this share of the noise's largest one
 _WHITENING = 0.30  # axes are scaled by eigenvalue ** -this; 0.5 would whiten
@@ -194,21 +195,30 @@ class MomentFit:
         kept = int(np.clip((values > edge).sum(), min(low, count), most))
         values, axes = np.maximum(values[:kept], edge / 2), axes[:, :kept]
         scale = values**-_WHITENING
-        means = (found.sums / self._counts[:, None] - mean) @ (axes * scale)
-        noise = (found.noise.sum_ / self._counts[:, None] * scale) ** 2
+        departures = found.sums / self._counts[:, None] - mean
+        means = departures @ (axes * scale)
+        noise = found.noise.sum_ / self._counts[:, None]
         laid = self._curator.layout(
             "classes",
             lambda: {
                 "centre": self._centre + bound * mean,
                 "axes": axes,
                 "scale": scale / bound,
-                "means": shrunk(means, noise) if classes > 1 else np.zeros_like(means),
+                "means": (
+                    shrunk(means, (noise * scale) ** 2) if classes > 1 else np.zeros_like(means)
+                ),
                 "spread": values * scale**2,
             },
         )
         self._basis = Basis(self._frequencies, laid["centre"], laid["axes"], laid["scale"])
         self._coordinates = _exact_basis(self._basis)
         self._means, self._spread = laid["means"], laid["spread"]
+        departures = shrunk(departures, noise**2) if classes > 1 else np.zeros_like(departures)
+        between = (departures * (self._counts / rows)[:, None]).T @ departures
+        self._detail = Detail.of(
+            bound**2 * (covariance - between), bound * departures, self._basis.axes,
+            self._basis.scale,
+        )  # fmt: skip
 
     def _learn_shapes(self) -> None:
         """An ellipsoid for each class, and for each group where a class has rows enough."""
@@ -317,6 +327,7 @@ class MomentFit:
             self._ellipse,
             self._counts,
             Cells(codebook, counts / np.maximum(expected, 1e-9), shifts),
+            self._detail,
         )
 
     def _cells(self, model: ImageModel, sizes: NDArray[np.int64]) -> dict[str, Floats]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.methods.moments.detail import Detail
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.labelled_vectors import Codebook
 
@@ -91,6 +92,7 @@ class ImageModel:
     ellipses: Ellipses
     class_counts: Floats
     cells: Cells | None = None
+    detail: Detail | None = None
 
     def draw(self, label: int, count: int, rng: np.random.Generator) -> Floats:
         """Draw the coordinates of images of a class, not mended by cells."""
@@ -110,6 +112,9 @@ class ImageModel:
         pixels = np.empty((count, int(np.prod(self.basis.frequencies.shape))), np.float32)
         for piece in _pieces(count):
             pixels[piece] = self.basis.images(z[piece]) + self.basis.change(shifts[piece])
+            if self.detail is not None:
+                drawn = self.detail.draw(label, z[piece], rng)
+                pixels[piece] += drawn @ self.basis.frequencies.matrix.astype(np.float32)
         return np.clip(pixels, 0.0, 1.0)
 
     def _elliptical(self, label: int, count: int, rng: np.random.Generator) -> Floats:
@@ -157,6 +162,12 @@ class ImageModel:
                 "cell_weights": self.cells.weights,
                 "cell_shifts": self.cells.shifts,
             }
+        if self.detail is not None:
+            arrays |= {
+                "detail_offsets": self.detail.offsets,
+                "detail_slopes": self.detail.slopes,
+                "detail_root": self.detail.root,
+            }
         return arrays
 
     @classmethod
@@ -167,11 +178,14 @@ class ImageModel:
         basis = Basis(frequencies, arrays["centre"], arrays["axes"], arrays["scale"])
         names = ("owner", "counts", "means", "roots", "radius_mean", "radius_deviation")
         model = cls(basis, Ellipses(*(arrays[name] for name in names)), arrays["class_counts"])
-        if "cell_centres" not in arrays:
-            return model
-        codebook = Codebook(arrays["cell_centres"], tuple(arrays["cell_sizes"].tolist()))
-        cells = Cells(codebook, arrays["cell_weights"], arrays["cell_shifts"])
-        return replace(model, cells=cells)
+        if "cell_centres" in arrays:
+            codebook = Codebook(arrays["cell_centres"], tuple(arrays["cell_sizes"].tolist()))
+            cells = Cells(codebook, arrays["cell_weights"], arrays["cell_shifts"])
+            model = replace(model, cells=cells)
+        if "detail_root" in arrays:
+            names = ("detail_offsets", "detail_slopes", "detail_root")
+            model = replace(model, detail=Detail(*(arrays[name] for name in names)))
+        return model
 
 
 def _pieces(count: int) -> list[slice]:
