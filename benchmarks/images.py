@@ -46,7 +46,7 @@ RUNS = [
     *[(name, e, "add-remove") for e in (1.0, 0.2, 10.0) for name in ("mnist", "fashion_mnist")],
     ("usps", 1.0, "add-remove"),
     ("svhn_cropped_sample", 1.0, "add-remove"),
-    ("cifar10_jpeg_sample", 1.0, "add-remove"),
+    ("cifar10", 10.0, "add-remove"),
     *[(name, e, "replace-one") for e in (1.0, 0.2, 10.0) for name in ("mnist", "fashion_mnist")],
 ]
 
@@ -103,7 +103,7 @@ def one(name: str, epsilon: float, relation: str, seed: int) -> dict[str, float]
     flat = drawn.x.reshape(len(drawn.x), -1) / np.float32(255)
     test = data["test_x"].reshape(len(data["test_x"]), -1) / np.float32(255)
     learners = {
-        "logistic regression": LogisticRegression(max_iter=50),
+        "logistic regression": LogisticRegression(max_iter=300),
         "MLP": MLPClassifier(max_iter=10, random_state=seed),
         "CNN": SmallCNN(shape, epochs=2, seed=seed, width=32),
     }

@@ -24,7 +24,7 @@ shared with other work, so read times as upper bounds. Defaults are the same eve
 benchmark tables take categories and bounds (rounded outwards) from the public files.
 
 Measured with the noise of the Gaussian curve: `mepf`, Adult, the papers' tables cervical, credit and epileptic, and
-`moments` with add-remove neighbours on MNIST, FashionMNIST and USPS. All other figures are older, with the noise that
+`moments` with add-remove neighbours on MNIST, FashionMNIST and USPS, and whatever was measured after that. All other figures are older, with the noise that
 zCDP asks for (11 to 18% more variance). The new ones were run beside other work, all seeds in one process, so that their
 memory holds the classifiers of earlier seeds, too.
 """
@@ -650,7 +650,7 @@ def latent() -> str:
         "20,000 drawn pictures, or 5,000 grey ones. 'public' draws public images all alike, 'decoded' the nearest public image of private\n"
         "ones: the non-private decoder. 'earlier' rows: all 50,000 private and 15,000 public images, not doubled, by a\n"
         "rule that kept one in fifty public images behind a class, FID on 1,000 pictures; 'entropy' rows: by the weights\n"
-        "that sets with classes have, for sets without.\n\n"
+        "of largest entropy that have the released means, which were given up.\n\n"
         + table(columns, rows)
         + _masses(found)
         + "\n"

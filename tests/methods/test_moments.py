@@ -156,3 +156,17 @@ def test_a_table_is_refused() -> None:
     schema = Schema(columns={"a": sf.Boolean()})
     with pytest.raises(SfumatoError, match="use pairs"):
         sf.Moments().codec(schema)
+
+
+def test_detail_asks_for_nothing_more_and_is_saved(tmp_path: Path) -> None:
+    x, y = digits()
+    budget = sf.Budget(epsilon=10, delta=1e-5)
+    plain, detailed = (
+        seeded_fit(sf.Moments(detail=detail), (x, y), SCHEMA, budget) for detail in (False, True)
+    )
+    for one, other in zip(plain.releases, detailed.releases, strict=True):
+        assert np.array_equal(one.noisy, other.noisy)
+    drawn = detailed.sample(500)
+    assert drawn.x.std(axis=0).mean() > plain.sample(500).x.std(axis=0).mean()
+    detailed.save(tmp_path / "model.sfumato")
+    assert np.array_equal(sf.load(tmp_path / "model.sfumato").sample(500).x, drawn.x)

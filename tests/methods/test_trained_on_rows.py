@@ -43,7 +43,7 @@ METHODS: dict[str, tuple[Method, Schema]] = {
     "dre, discriminator": (Dre(ratio="discriminator"), PICTURES),
     "gan, table": (Gan(target="sick", **GAN), SCHEMA),
     "gan, pixels": (Gan(start="public", **GAN), PICTURES),
-    "gan, features": (Gan(inside="features", **GAN), PICTURES),
+    "gan, features": (Gan(space="features", **GAN), PICTURES),
     "mepf, trained": (Mepf(network="trained", grid=2, steps=2, stopping=True), PICTURES),
 }
 

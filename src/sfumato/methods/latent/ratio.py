@@ -7,7 +7,7 @@ Where public images are unlike the private ones, a full ratio would leave a hand
 step is weakened by a factor in (0, 1] until the effective number of images, (sum w)² / sum w², is
 no less than a part of what there is. Classifiers need that: of weights that meet the class's mean
 exactly some thirty images were left, and a classifier of CIFAR-10 that learned from these was right
-on 36% of real images.
+on 36% of real images, where it is on 47% with one in fifty (10,000 private, 10,000 public ones).
 
 Such weights put no more on images of the private kind than the encoder can tell them apart. A
 sharpness s above 1 takes w^s: surer images, and fewer of them.

@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 # Shares of the budget.
 _EXTENT, _BASIS, _SHAPE, _RADIUS, _CELL = 0.03, 0.20, 0.35, 0.03, 0.39
 
-_COEFFICIENTS = (16, 400)  # the fewest and the most
+_COEFFICIENTS = (16, 200)  # the fewest and the most
 _DIMENSIONS = (8, 60)
 _EDGE = 0.2  # denoised eigenvalues are kept from this share of the noise's largest one
 _WHITENING = 0.30  # axes are scaled by eigenvalue ** -this; 0.5 would whiten
@@ -132,12 +132,18 @@ class MomentFit:
     """One fit: releases, each laid out by the ones before."""
 
     def __init__(
-        self, curator: Curator, codec: ImageCodec, rng: np.random.Generator, progress: Progress
+        self,
+        curator: Curator,
+        codec: ImageCodec,
+        rng: np.random.Generator,
+        progress: Progress,
+        detail: bool = False,
     ) -> None:
         self._curator = curator
         self._codec = codec
         self._rng = rng
         self._progress = progress
+        self._with_detail = detail
 
     def model(self) -> ImageModel:
         """Go through all releases."""
@@ -327,7 +333,7 @@ class MomentFit:
             self._ellipse,
             self._counts,
             Cells(codebook, counts / np.maximum(expected, 1e-9), shifts),
-            self._detail,
+            self._detail if self._with_detail else None,
         )
 
     def _cells(self, model: ImageModel, sizes: NDArray[np.int64]) -> dict[str, Floats]:

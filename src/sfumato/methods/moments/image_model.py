@@ -183,8 +183,8 @@ class ImageModel:
             cells = Cells(codebook, arrays["cell_weights"], arrays["cell_shifts"])
             model = replace(model, cells=cells)
         if "detail_root" in arrays:
-            names = ("detail_offsets", "detail_slopes", "detail_root")
-            model = replace(model, detail=Detail(*(arrays[name] for name in names)))
+            parts = [arrays[f"detail_{part}"] for part in ("offsets", "slopes", "root")]
+            model = replace(model, detail=Detail(*parts))
         return model
 
 
