@@ -103,7 +103,7 @@ def one(name: str, epsilon: float, relation: str, seed: int) -> dict[str, float]
     flat = drawn.x.reshape(len(drawn.x), -1) / np.float32(255)
     test = data["test_x"].reshape(len(data["test_x"]), -1) / np.float32(255)
     learners = {
-        "logistic regression": LogisticRegression(max_iter=300),
+        "logistic regression": LogisticRegression(max_iter=50),
         "MLP": MLPClassifier(max_iter=10, random_state=seed),
         "CNN": SmallCNN(shape, epochs=2, seed=seed, width=32),
     }
