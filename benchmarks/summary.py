@@ -1034,9 +1034,10 @@ def peers() -> str:
         return ""
     return (
         "## Beside other libraries (`benchmarks/scoreboard.py`)\n\nEvery library runs as a process of its own, "
-        "in an environment with its own dependencies, on one core with one thread: rows, public schema, epsilon and "
+        "in an environment with its own dependencies, with one thread: rows, public schema, epsilon and "
         "delta = 1e-5 in, as many synthetic rows out. Peers get bounds and categories of the schema where they take "
-        "them; where they want whole numbers, numbers are cut in 32 cells of equal width between the bounds, the lower bound apart (which loses spikes inside, like 40 hours a week). AIM has "
+        "them; where they want whole numbers, columns of up to a hundred of these keep them, and other numbers are cut in "
+        "32 cells of equal width between the bounds, the lower bound apart. AIM has "
         "the model size of 80 MB that its authors ask for in comparisons. dpmm spends a tenth of epsilon on cutting "
         "numbers, mostlyai a tenth on ranges and categories. Adapters are in `benchmarks/peers/adapters`; version, "
         "settings, command and errors of each run are in the results. All get the same training rows, at most 40,000 "
