@@ -17,6 +17,7 @@ if find_spec("torch") is None:  # the core is tested without it, too
         "methods/test_training.py",
         "methods/test_networks.py",
         "learners.py",
+        "questions.py",
         "methods/test_hp.py",
         "methods/test_embedding.py",
         "methods/test_merf.py",

@@ -41,7 +41,8 @@ UNITS = Schema(columns={**SCHEMA.columns, "who": Identifier(unit=True)})
 def spark() -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
-    here = os.pathsep.join(path for path in sys.path if path)
+    root = str(Path(__file__).parents[2])  # this file's classes are sent to executors by their name
+    here = os.pathsep.join([root, *(path for path in sys.path if path)])
     session = (
         SparkSession.builder.master("local-cluster[2, 1, 512]")  # two executors of one core each
         .config("spark.ui.enabled", "false")
