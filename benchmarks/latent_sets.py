@@ -57,7 +57,7 @@ class Sets:
 def private_and_public(name: str) -> Sets:
     """Give the sets of a name."""
     if name in ("dogs", "vehicles"):
-        x, y = _tiny_imagenet()
+        x, y = tiny_imagenet()
         half = np.random.default_rng(0).permutation(len(x)) < len(x) // 2
         own = np.isin(y, SUPERCLASSES[name])
         return Sets(x[half & own], None, None, None, x[~half], own[~half])
@@ -97,7 +97,7 @@ def _file(name: str, path: str | None = None) -> dict[str, NDArray[Any]]:
     return dict(np.load(path or Path(os.environ["SFUMATO_DATA"]) / f"{name}.npz"))
 
 
-def _tiny_imagenet() -> tuple[Pictures, NDArray[np.int64]]:
+def tiny_imagenet() -> tuple[Pictures, NDArray[np.int64]]:
     """Unpack 15,000 pictures of 64 x 64."""
     packed = _file("tiny_imagenet_64_sample15k")
     content, ends = packed["train_bytes"], packed["train_off"]
@@ -109,7 +109,7 @@ def _tiny_imagenet() -> tuple[Pictures, NDArray[np.int64]]:
 
 
 def _small_tiny_imagenet() -> tuple[Pictures, NDArray[np.int64]]:
-    x, y = _tiny_imagenet()
+    x, y = tiny_imagenet()
     chosen = np.random.default_rng(0).permutation(len(x))[:_PICTURES]
     small = x[chosen].reshape(-1, 32, 2, 32, 2, 3).mean(axis=(2, 4))
     return np.rint(small).astype(np.uint8), y[chosen]
@@ -120,7 +120,7 @@ def _none() -> Pictures:
 
 
 def _grey() -> Pictures:
-    x, _ = _tiny_imagenet()
+    x, _ = tiny_imagenet()
     chosen = np.random.default_rng(0).permutation(len(x))[:_GREY]
     small = [Image.fromarray(each).convert("L").resize((28, 28), 4) for each in x[chosen]]
     return np.stack([np.asarray(each) for each in small])[..., None]

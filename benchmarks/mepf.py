@@ -173,7 +173,7 @@ def judged(name: str, drawn: Any, data: dict[str, Any], seed: int) -> dict[str, 
 
 def public_pair() -> str:
     """Make the file of public pictures to start from, or find the one that was made."""
-    from latent import tiny_imagenet
+    from latent_sets import tiny_imagenet
 
     path = CACHE / "mepf-cifar10.pair"
     if not path.exists():

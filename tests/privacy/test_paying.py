@@ -60,6 +60,19 @@ def test_what_a_run_has_reserved_is_not_there_for_others_until_it_ends(sampler: 
     second.release("part", count_statistic(), 0.1)
 
 
+def test_one_reservation_takes_the_place_of_another_or_leaves_it() -> None:
+    ledger = Ledger(":memory:")
+    ledger.limit("d", BUDGET)
+    first = ledger.reserve("d", BUDGET, BUDGET.rho)
+    second = ledger.reserve("d", BUDGET, BUDGET.rho / 2, instead_of=first)
+    assert [(each.number, each.rest.amount) for each in ledger.reservations()] == [
+        (second, BUDGET.rho / 2)
+    ]
+    with pytest.raises(SfumatoError, match="limit"):
+        ledger.reserve("d", BUDGET, 2 * BUDGET.rho, instead_of=second)
+    assert [each.number for each in ledger.reservations()] == [second]
+
+
 def test_an_interrupted_run_takes_up_its_own_reservation(tmp_path: Path, sampler: Sampler) -> None:
     ledger = Ledger(":memory:")
     ledger.limit("d", BUDGET)

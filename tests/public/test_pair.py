@@ -162,6 +162,12 @@ def test_what_a_pair_needs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         register_lone_network("attention", attention())
 
 
+def test_public_images_that_are_all_alike_are_refused() -> None:
+    alike = np.repeat(IMAGES[:2], 10, axis=0)
+    with pytest.raises(SfumatoError, match="differ in fewer than 4 ways"):
+        Pair.train(alike, name="a", source="b", licence="c", dim=4, network="untrained")
+
+
 def test_packages_lend_their_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand-ins that are called as timm and open_clip are."""
     timm, open_clip = ModuleType("timm"), ModuleType("open_clip")

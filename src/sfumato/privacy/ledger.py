@@ -195,13 +195,23 @@ it would reach 5.22: nothing was spent
             )
 
     def reserve(
-        self, dataset: str, budget: Budget, rho: float, unit: str = ROW, run: str = ""
+        self,
+        dataset: str,
+        budget: Budget,
+        rho: float,
+        unit: str = ROW,
+        run: str = "",
+        instead_of: int | None = None,
     ) -> int:
         """Set aside what a run may spend, or refuse it as a whole; give the reservation's number.
 
         A run that was interrupted takes up its own: `run` is the digest of what makes it the same.
+        `instead_of` is what it has set aside before, which is freed at the same time: nobody else
+        can take it in between.
         """
         with self._transaction():
+            if instead_of is not None:
+                self._insert("closings", {"reservation": instead_of})
             found = self.open_reservation(dataset, run)
             if found is not None:
                 return found

@@ -611,11 +611,16 @@ class Curator:
 
     def _reserve_instead(self, rho: float) -> None:
         """Set aside what may follow a training, and free what releases alone could have cost."""
-        self.close()
-        if rho:
+        if not rho:
+            return self.close()
+        try:
             self._reservation = self._ledger.reserve(
-                self._dataset, self.whole_budget, rho, self._unit, self._run
+                self._dataset, self.whole_budget, rho, self._unit, self._run, self._held
             )
+        except SfumatoError:
+            self.close()
+            raise
+        return None
 
     def _saved_training(
         self,

@@ -40,6 +40,7 @@ _FINE_STEPS = 2.0**20  # of a vector's entries
 _MOST_ENTRIES = 1 << 10
 _MOST_AVERAGES = 1 << 20
 _AT_ONCE = 1000  # images
+_LEAST_LENGTH = 1e-6  # of a direction, as a part of the longest
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,12 @@ class Encoder:
         with torch.random.fork_rng([]):
             torch.manual_seed(0)
             _, lengths, directions = torch.svd_lowrank(apart, dim + 10, niter=4)
-        scaled = (directions / lengths.clamp_min(lengths[0] * 1e-6))[:, :dim].double().numpy()
+        if len(lengths) < dim or not lengths[dim - 1] > _LEAST_LENGTH * lengths[0]:
+            raise SfumatoError(
+                f"the public images differ in fewer than {dim} ways: bring others, or ask for "
+                "fewer directions"
+            )
+        scaled = (directions[:, :dim] / lengths[:dim]).double().numpy()
         weights = np.rint(scaled * ((_LARGEST_WEIGHT - 1) / np.abs(scaled).max()))
         found = cls(view, centre, weights, 1.0)
         products = np.linalg.norm(found._products(seen), axis=1)

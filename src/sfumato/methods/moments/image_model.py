@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.methods.moments.deformation import Deformation
 from sfumato.methods.moments.detail import Detail
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.labelled_vectors import Codebook
@@ -98,8 +99,10 @@ class ImageModel:
         """Draw the coordinates of images of a class, not mended by cells."""
         return self._seen(self._elliptical(label, count, rng))
 
-    def images(self, label: int, count: int, rng: np.random.Generator) -> Singles:
-        """Draw images of a class, pixels in [0, 1]."""
+    def images(
+        self, label: int, count: int, rng: np.random.Generator, deform: float = 0.0
+    ) -> Singles:
+        """Draw images of a class, pixels in [0, 1], and deform them a little."""
         if self.cells is None:
             z = self._elliptical(label, count, rng)
             shifts = np.zeros_like(z)
@@ -115,7 +118,11 @@ class ImageModel:
             if self.detail is not None:
                 drawn = self.detail.draw(label, z[piece], rng)
                 pixels[piece] += drawn @ self.basis.frequencies.matrix.astype(np.float32)
-        return np.clip(pixels, 0.0, 1.0)
+            np.clip(pixels[piece], 0.0, 1.0, out=pixels[piece])
+            if deform:
+                images = pixels[piece].reshape(-1, *self.basis.frequencies.shape)
+                pixels[piece] = Deformation(deform)(images, rng).reshape(len(images), -1)
+        return pixels
 
     def _elliptical(self, label: int, count: int, rng: np.random.Generator) -> Floats:
         e = self.ellipses

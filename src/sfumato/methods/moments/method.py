@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sfumato.data.condition import class_condition
 from sfumato.data.image_codec import IMAGE_CLASS, ImageCodec
 from sfumato.data.image_set import ImageSet
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, within
 from sfumato.methods.base import Given, Method, Model, Plan
 from sfumato.methods.expectation import Expectation
 from sfumato.methods.moments.fit import MomentFit, expect_moments, plan_moments
@@ -44,6 +44,10 @@ class Moments(Method):
         Whether to add, at random, what the pooled second moments tell of an image beyond the
         coordinates that are modelled. It costs nothing. Linear classifiers that are trained to the
         end need it; others do better without.
+    deform
+        How much drawn images are turned, stretched, slanted and shifted at random; 1 is about 3
+        degrees, 4% and half a pixel of 28. It costs nothing. Handwriting gains by 1.5; clothes
+        and photographs, which lie as their maker put them, do not.
 
     >>> from sfumato.schema import Images
     >>> schema = Schema(images=Images(height=8, width=8, classes=("cat", "dog")))
@@ -52,9 +56,14 @@ class Moments(Method):
     """
 
     name: ClassVar[str] = "moments"
-    free: ClassVar[frozenset[str]] = Method.free | {"detail"}
+    free: ClassVar[frozenset[str]] = Method.free | {"detail", "deform"}
 
     detail: bool = False
+    deform: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(deform=(self.deform, 0, 10))
 
     def codec(self, schema: Schema) -> ImageCodec:
         if schema.images is None:
@@ -113,7 +122,11 @@ class MomentsModel(Model):
             name = IMAGE_CLASS if classes else None
             shares = shares * class_condition(name, codec.class_code, given).kept
         sizes = rng.multinomial(count, shares / shares.sum())
-        drawn = [self.images.images(label, size, rng) for label, size in enumerate(sizes)]
+        assert isinstance(self.method, Moments)
+        drawn = [
+            self.images.images(label, size, rng, self.method.deform)
+            for label, size in enumerate(sizes)
+        ]
         order = rng.permutation(count)
         labels = np.array(classes)[np.repeat(np.arange(len(sizes)), sizes)] if classes else None
         return ImageSet(
