@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor
-from contextlib import contextmanager
+from concurrent.futures import BrokenExecutor
 from itertools import chain, islice
 from typing import TypeVar
 
@@ -17,8 +14,6 @@ PART_BYTES = 1 << 24
 them, nor, as all sums are exact, on the size."""
 WORTH = 4
 """So many parts make a worker worth its start, which takes about as long as reading them."""
-_TURNS = 8  # in which each worker does its parts, so that all end at about the same time
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -27,10 +22,9 @@ Result = TypeVar("Result")
 def divided(
     work: Callable[[Sequence[Part]], Result], parts: Sequence[Part], workers: int | None
 ) -> list[Result]:
-    """Do all parts, some of them at a time, and give what was found each time, in any order.
+    """Let each worker do all of its parts, every nth of them, and give what each of them found.
 
-    This process is one of the workers: it begins while others start, and takes what they have not
-    begun. None stands for all cores.
+    What the work needs besides is sent once to each worker. None stands for all cores.
 
     >>> divided(sum, [1, 2, 3], workers=1)
     [6]
@@ -39,13 +33,7 @@ def divided(
     count = min(_count(workers), most) if most > 1 else 1
     if count == 1:
         return [work(parts)]
-    turns = min(_TURNS * count, len(parts))
-    shares = [parts[first::turns] for first in range(turns)]
-    with _processes(count - 1, count) as pool:
-        waiting = [pool.submit(work, share) for share in shares]
-        back = zip(reversed(waiting), reversed(shares), strict=True)
-        own = [work(share) for future, share in back if future.cancel()]
-        return own + [future.result() for future in waiting if not future.cancelled()]
+    return list(_in_processes(work, [parts[first::count] for first in range(count)], count))
 
 
 def in_order(
@@ -59,42 +47,31 @@ def in_order(
     if count == 1:
         yield from map(work, left)
         return
-    with _processes(count, count) as pool:
-        waiting = deque(pool.submit(work, part) for part in islice(left, 2 * count))
-        while waiting:
-            yield waiting.popleft().result()
-            waiting.extend(pool.submit(work, part) for part in islice(left, 1))
+    while some := list(islice(left, 2 * count)):
+        yield from _in_processes(work, some, count)
 
 
 def _count(workers: int | None) -> int:
     """Give the number of processes: as asked, else one for each core that we may use."""
-    return _cores() if workers is None else workers
-
-
-def _cores() -> int:
+    if workers is not None:
+        return workers
     from joblib import cpu_count  # which also knows the limits of containers
 
     return int(cpu_count())
 
 
-@contextmanager
-def _processes(started: int, working: int) -> Iterator[Executor]:
-    """Give a pool of processes, which are kept for the next time unless something goes wrong.
+def _in_processes(
+    work: Callable[[Part], Result], parts: Sequence[Part], workers: int
+) -> Iterator[Result]:
+    from joblib import Parallel, delayed
 
-    They need no guard in the script that is run. Cores are shared by all that are working.
-    """
-    from joblib.externals.loky import get_reusable_executor
-
-    threads = str(max(1, _cores() // working))
-    own = {name: os.environ.get(name, threads) for name in _THREADS}
-    pool = get_reusable_executor(started, env=own)
+    # No argument goes through files. Processes are kept for the next time, and need no guard
+    # in the script that is run.
+    pool = Parallel(workers, backend="loky", max_nbytes=None, batch_size=1, return_as="generator")
     try:
-        yield pool
-    except BaseException as error:
-        pool.shutdown(kill_workers=True)  # nobody waits for what is still being done
-        if isinstance(error, BrokenExecutor):
-            raise SfumatoError(
-                "a worker process was ended from outside, perhaps for want of memory: use fewer "
-                "(--workers)"
-            ) from None
-        raise
+        yield from pool(delayed(work)(part) for part in parts)
+    except BrokenExecutor:
+        raise SfumatoError(
+            "a worker process was ended from outside, perhaps for want of memory: use fewer "
+            "(--workers)"
+        ) from None
