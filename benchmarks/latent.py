@@ -112,17 +112,17 @@ def run(
             pair.encoder.view.seconds = 0.0
             model, told = fitted(method, sets, epsilon)
             result |= told | {"seconds of encoding": pair.encoder.view.seconds}
-            if "weights" in model.learned:
-                result |= weighed(model.learned["weights"], sets)
+            learned = getattr(model, "learned", {})  # mepf keeps a bank of pictures instead
+            if "weights" in learned:
+                result |= weighed(learned["weights"], sets)
             with timed() as taken:
                 x, y = drawn(model, sets, seed)
             result["seconds of sampling"] = taken["seconds"]
-    if seed == 0:
+    if seed == 0 and epsilon == 1 and not settings:
         PICTURES.mkdir(exist_ok=True)
         label = f"{kind}-{name}-{epsilon:g}" + ("-flow" if drawer == "flow" else "")
         labels = np.zeros(len(x), np.int64) if y is None else y
-        if not settings:
-            (PICTURES / f"{label}.png").write_bytes(sample_grid(x, labels))
+        (PICTURES / f"{label}.png").write_bytes(sample_grid(x, labels))
     result |= judged(name, sets, x, y, seed)
     yield result
     yield result | looked_at(name, sets, x)
