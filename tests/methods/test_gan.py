@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Budget, TrainingSpend
@@ -104,6 +105,36 @@ def test_images_are_learned_in_pixels_and_in_features(
     first, again = (model.sample(20, seed=1) for model in models)
     assert first.x.shape[:3] == (20, 8, 8)
     assert np.array_equal(first.x, again.x)
+
+
+def test_classes_in_features_lie_as_widely_as_private_ones(tmp_path: Path) -> None:
+    """They do not come down to a few public images each, which is how such GANs go wrong."""
+    rng = np.random.default_rng(1)
+
+    def spots(n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw a spot anywhere: a bright one on the dark, or a dark one on the bright."""
+        bright = rng.random(n) < 0.5
+        places = rng.uniform(1, 7, (2, n, 1, 1))
+        apart = (np.arange(8)[:, None] - places[0]) ** 2 + (np.arange(8) - places[1]) ** 2
+        pixels = 200 * np.exp(-apart / 3)
+        return np.where(bright[:, None, None], 255 - pixels, pixels).astype(np.uint8), bright
+
+    public, _ = spots(400)
+    file = str(tmp_path / "spots.pair")
+    pair = Pair.train(
+        public[..., None], name="spots", source="a test", licence="none", dim=8, network="untrained"
+    )
+    pair.save(file)
+    x, bright = spots(1000)
+    encoded = ImageCodec(SHAPES.images).encode((x, np.where(bright, "bright", "dark").tolist()))
+    method = Gan(space="features", pair=file, epochs=60)
+    budget = Budget(epsilon=1000)
+    made = method.learn(curator_of(encoded, SHAPES, budget, no_noise, Seeded())).sample(400)
+    right, classes = np.asarray(made.y) == "bright", np.asarray(made.y)
+    shown = made.x.reshape(400, -1)
+    used = {label: len(np.unique(shown[classes == label], axis=0)) for label in ("dark", "bright")}
+    assert min(used.values()) > 30, used
+    assert ((shown.mean(axis=1) > 128) == right).mean() > 0.9
 
 
 def test_a_steep_critic_is_penalised_where_points_are_generated() -> None:

@@ -60,22 +60,23 @@ class TableGenerator(Generator):
 
 
 class VectorGenerator(Generator):
-    """A small multi-layer perceptron that makes feature vectors.
+    """A small multi-layer perceptron that moves normal vectors to feature vectors.
 
+    What it makes begins about as wide as public vectors lie: what begins near a point stays one.
     None is longer than real ones can be: a noisy critic would have them run away.
     """
 
-    def __init__(self, classes: int, size: int, code: int = 32, hidden: int = 256) -> None:
+    def __init__(self, classes: int, size: int, hidden: int = 256) -> None:
         super().__init__()
-        self.code = code
+        self.code = size
         self.layers = nn.Sequential(
-            nn.Linear(code + classes, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(),
+            nn.Linear(size + classes, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(),
             nn.Linear(hidden, size),
         )  # fmt: skip
 
     def forward(self, codes: Tensor, classes: Tensor) -> Tensor:
         """Give vectors, in units of their deviations: the longest have the root of their size."""
-        made: Tensor = self.layers(torch.cat([codes, classes], dim=1))
+        made: Tensor = codes + self.layers(torch.cat([codes, classes], dim=1))
         most = math.sqrt(made.shape[1])
         lengths: Tensor = torch.linalg.vector_norm(made, dim=1, keepdim=True)
         return made * (most / lengths.clamp(min=most))

@@ -44,19 +44,19 @@ class AdversarialLearner(Adversary):
         counts: NDArray[np.float64],
         method: Gan,
     ) -> None:
-        size = pair.encoder.dim if pair else space.size + sum(space.blocks)
         with torch.random.fork_rng([]):
             torch.manual_seed(method.seed)
-            critic = _critic(size, _HIDDEN_IN_FEATURES if pair else _HIDDEN, space.classes)
+            critic = _critic(space, pair)
         super().__init__(critic, space, counts, method.schedule, method.seed)
         self._pair, self._method = pair, method
+        self._penalty = method.chosen["penalty"]
         self._generator = generator.train()
         self._adam = torch.optim.Adam(generator.parameters(), _RATE, betas=(0.5, 0.9))
         self._average = _copied(generator)
 
     def describe(self) -> dict[str, Any]:
         """Give the settings, and the public images that it started from."""
-        found: dict[str, Any] = {"gan": asdict(self._method)}
+        found: dict[str, Any] = {"gan": asdict(self._method) | self._method.chosen}
         if self._method.public_inputs():
             found["public"] = [each.digest for each in self._method.public_inputs()]
         return found
@@ -82,7 +82,7 @@ class AdversarialLearner(Adversary):
         scores = self.module(points)
         own = scores.gather(1, labels[:, None]).sum()
         (slopes,) = torch.autograd.grad(own, points, create_graph=True)
-        return believed(scores, labels) + self._method.penalty / 2 * slopes.square().sum()
+        return believed(scores, labels) + self._penalty / 2 * slopes.square().sum()
 
     def after_step(self, step: int) -> None:
         """Let the generator learn from the critic, now and then."""
@@ -92,7 +92,7 @@ class AdversarialLearner(Adversary):
 
     def practise(self, public: NDArray[np.float32], progress: Progress) -> None:
         """Train both on public points, without noise: a start. Their classes are drawn."""
-        adam = torch.optim.Adam(self.module.parameters(), self._method.learning_rate / 4)
+        adam = torch.optim.Adam(self.module.parameters(), self._method.chosen["learning_rate"] / 4)
         points = torch.from_numpy(public)
         for step in range(_PRACTICE):
             if step % 20 == 0:
@@ -146,9 +146,24 @@ class AdversarialLearner(Adversary):
                 self._average[key].lerp_(value, 1 - _MEMORY)
 
 
-def _critic(size: int, hidden: int, classes: int) -> nn.Module:
-    """Make a critic of points: one hidden layer, and a score for each class."""
-    return nn.Sequential(nn.Linear(size, hidden), nn.LeakyReLU(_SLOPE), nn.Linear(hidden, classes))
+class _WithSquares(nn.Module):
+    """Puts the squares of vectors' entries beside them, each less its mean of one."""
+
+    def forward(self, points: Tensor) -> Tensor:
+        return torch.cat([points, points.square() - 1], dim=-1)
+
+
+def _critic(space: PointSpace, pair: Pair | None) -> nn.Module:
+    """Make a critic of points: one hidden layer, and a score for each class.
+
+    In features it is small, since noise grows with it, and within a class almost flat: it would
+    push all vectors the same way, into one. With squares it sees how widely they lie.
+    """
+    size, hidden = space.size + sum(space.blocks), _HIDDEN
+    if pair:
+        size, hidden = 2 * pair.encoder.dim, _HIDDEN_IN_FEATURES
+    layers = nn.Linear(size, hidden), nn.LeakyReLU(_SLOPE), nn.Linear(hidden, space.classes)
+    return nn.Sequential(_WithSquares(), *layers) if pair else nn.Sequential(*layers)
 
 
 def _copied(generator: Generator) -> dict[str, Tensor]:
