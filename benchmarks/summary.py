@@ -863,7 +863,8 @@ def _grid() -> str:
         "images as if they were private: Kuzushiji and notMNIST, 8,500 each, repeated to 60,000, and 1,500 held out. They\n"
         "ran a prototype in single precision; classifiers learned from 2,000 generated images. Without the penalty on the\n"
         f"critic's slope no trial on Kuzushiji passed {max(without):.2f} by logistic regression; with it, all at epsilon 1 lie\n"
-        f"between {min(penalised):.2f} and {max(penalised):.2f}, but for a Wasserstein critic, whose slope is penalised alike. At epsilon 0.2,\n"
+        f"between {min(penalised):.2f} and {max(penalised):.2f}. A Wasserstein critic with such a penalty had three trials, and stayed below;\n"
+        "it was best with the slowest learning, so more trials might lift it. At epsilon 0.2,\n"
         "larger batches did not help.\n\n" + table([*settings, *figures], rows)
     )
 
