@@ -26,7 +26,8 @@ benchmark tables take categories and bounds (rounded outwards) from the public f
 Measured with the noise of the Gaussian curve: `mepf`, Adult, the papers' tables cervical, credit and epileptic, and
 `moments` with add-remove neighbours on MNIST, FashionMNIST and USPS, and whatever was measured after that. All other figures are older, with the noise that
 zCDP asks for (11 to 18% more variance). The new ones were run beside other work, all seeds in one process, so that their
-memory holds the classifiers of earlier seeds, too.
+memory holds the classifiers of earlier seeds, too. Figures of `pairs` other than those of Adult, the patients and
+interactions are of eight smaller mixtures, and of 15% of the budget for single columns.
 """
 
 NOTES = {
@@ -248,7 +249,9 @@ def interactions() -> str:
         "## Interactions alone (`benchmarks/interactions.py`)\n\nWhat less noise would bring, were only that counted "
         "which pairs of columns add to single ones; simulated, not built. *apart*: with the one-way parts of each "
         "class counted beside, as precisely as now; *free*: as if these were known for nothing, the ceiling. Rows and "
-        "held-out rows from the training split; ROC-AUC of three learners.\n\n"
+        "held-out rows from the training split; ROC-AUC of three learners. Each arm has noise of its own, so that small "
+        "differences, also of 1-way errors, are chance. With a target, *apart* is what could be built, and it is not "
+        "worth it; without one, the truth lies between the two, and was not measured.\n\n"
         + table(
             ["table", "counted", "noise", "AUC", "2-way", "3-way", "associations", "seeds"], rows
         )
