@@ -75,8 +75,8 @@ class Pairs(Method):
     free: ClassVar[frozenset[str]] = frozenset({"seed", "components", "restarts"})
 
     target: str | None = None
-    components: int = 100
-    restarts: int = 8
+    components: int = 200
+    restarts: int = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -35,10 +35,11 @@ from sfumato.methods.pairs.noisy_tables import NoisyTables
 
 Floats = NDArray[np.floating[Any]]
 
-COMPONENTS = 100
-RESTARTS = 8  # at most; fewer where a step is more than an eighth of STEP_WORK
-STEPS = 500
-STEP_WORK = 2e8  # classes * components * squared groups, over all restarts: about a minute
+COMPONENTS = 200
+RESTARTS = 4  # at most; fewer where a step is more than a quarter of STEP_WORK
+STEPS = 1000  # at most; fewer, down to FEWEST_STEPS, where one restart is more than all of it
+FEWEST_STEPS = 500
+STEP_WORK = 1e8  # classes * components * squared groups, over all restarts: about a minute
 
 _WARM = 0.3  # share of the steps at the first penalty
 _COOL = 0.3  # share of the steps, at the end, with falling step width
@@ -105,6 +106,7 @@ def fit_mixture(
     if tables.pairs:
         work = tables.classes * components * len(problem.paired) ** 2
         restarts = max(1, min(restarts, int(STEP_WORK / work)))
+        steps = min(steps, max(FEWEST_STEPS, int(steps * STEP_WORK / work)))
     else:
         components, restarts = tables.classes, 1
 

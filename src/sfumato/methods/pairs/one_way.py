@@ -24,8 +24,8 @@ from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.release import Curator
 from sfumato.statistics.counts import Axis, Counts
 
-COARSE_SHARE = 0.08
-REFINED_SHARE = 0.07  # if every column that can be refined is
+COARSE_SHARE = 0.12
+REFINED_SHARE = 0.10  # if every column that can be refined is
 
 
 @dataclass(frozen=True, eq=False)
