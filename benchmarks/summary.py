@@ -524,6 +524,8 @@ def twelve() -> str:
         for settings, scores in (read(f"moments_twelve_{name}") or {"runs": {}})["runs"].items():
             last = scores["logistic regression to its end"]
             others = [score for key, score in scores.items() if not key.endswith("to its end")]
+            if len(others) < 12:
+                continue  # it was interrupted
             beside = [read(f"{kind}_{name}_1") for kind in ("merf", "hp")]
             rows.append(
                 [name, settings or "as it is", f"{fmean(others):.3f}"]
