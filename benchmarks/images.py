@@ -9,7 +9,8 @@ and recall say how the images look to a small network trained on real ones.
     python benchmarks/images.py twelve mnist                      # the papers' twelve classifiers
     python benchmarks/images.py scaling                           # time of the releases
 
-The setting ``delta=dpimagebench`` is delta = 1 / (n ln n), as that benchmark has it.
+The setting ``delta=dpimagebench`` is delta = 1 / (n ln n), as that benchmark has it; ``held=10000``
+sets so many of the training images apart and judges by them instead of by test images.
 
 Without arguments: the whole table. Needs the benchmark data (SFUMATO_DATA).
 """
@@ -104,10 +105,16 @@ def looks(name: str) -> tuple[Callable[[Any], dict[str, float]], dict[str, float
 def one(
     name: str, epsilon: float, relation: str, seed: int, settings: dict[str, Any]
 ) -> dict[str, float]:
+    settings = dict(settings)
     data = images(name)
+    if held := settings.pop("held", 0):
+        data = {
+            f"{split}_{part}": data[f"train_{part}"][chosen]
+            for split, chosen in (("train", slice(-held)), ("test", slice(-held, None)))
+            for part in ("x", "y")
+        }
     x, y = data["train_x"], data["train_y"]
     shape = (*x.shape[1:3], 1 if x.ndim == 3 else 3)
-    settings = dict(settings)
     delta = 1 / (len(x) * math.log(len(x))) if settings.pop("delta", None) else 1e-5
     budget = sf.Budget(epsilon=epsilon, delta=delta, relation=sf.Relation(relation))
     with timed() as taken:
@@ -126,7 +133,7 @@ def one(
         learner.fit(flat[:most], drawn.y[:most])
         result[key] = float(learner.score(test, data["test_y"]))
     result |= looks(name)[0](drawn.x)
-    if (name, epsilon, relation, seed) in SHOWN and set(settings) <= {"deform"}:
+    if (name, epsilon, relation, seed) in SHOWN and set(settings) <= {"deform"} and not held:
         told = "".join(f"-{key}" for key in settings)
         picture = PICTURES / f"moments-{name}-{epsilon:g}{told}.png"
         picture.write_bytes(sample_grid(drawn.x, drawn.y))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,7 +56,7 @@ def test_moments_deforms_what_it_draws_and_nothing_else() -> None:
     model = deformed.fit((x, y), schema, budget)
     first, again = (model.sample(20, seed=1).x for _ in range(2))
     assert (first == again).all()
-    assert (first != model.sample(20, seed=2).x).any()
+    assert (first != replace(model, method=plain).sample(20, seed=1).x).any()
 
 
 def test_a_setting_out_of_range_is_refused() -> None:

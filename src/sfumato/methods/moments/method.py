@@ -46,8 +46,8 @@ class Moments(Method):
         end need it; others do better without.
     deform
         How much drawn images are turned, stretched, slanted and shifted at random; 1 is about 3
-        degrees, 4% and half a pixel of 28. It costs nothing. Handwriting gains by 1.5; clothes
-        and photographs, which lie as their maker put them, do not.
+        degrees, 4% and half a pixel of 28. It costs nothing. Handwriting gains by 1.5; clothes,
+        which lie as their photographer put them, lose.
 
     >>> from sfumato.schema import Images
     >>> schema = Schema(images=Images(height=8, width=8, classes=("cat", "dog")))
