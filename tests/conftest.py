@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import settings
 
+from seeded import Seeded, seeded_noise
 from sfumato.privacy.noise import Sampler
+from sfumato.privacy.release import Curator
 
 if find_spec("torch") is None:  # the core is tested without it, too
     collect_ignore = [
@@ -36,9 +39,25 @@ settings.load_profile("sfumato")
 
 @pytest.fixture
 def sampler() -> Sampler:
-    """Rounded Gaussian noise from a fixed seed: for tests only."""
-    rng = np.random.default_rng(0)
-    return lambda size, sigma: np.rint(rng.normal(0, sigma, size)).astype(np.int64)
+    """The same noise in every test that asks for it."""
+    return seeded_noise()
+
+
+def _noise_of(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Seed the noise that no test injects, by the test's name: a test fails always or never.
+
+    What other processes draw, as those of the command line, stays as it is for users.
+    """
+    seed = zlib.crc32(request.node.nodeid.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        defaults = Curator.__init__.__kwdefaults__
+        patch.setitem(defaults, "sampler", seeded_noise(seed))
+        patch.setitem(defaults, "randomness", Seeded(seed))
+        yield
+
+
+noise_of_module = pytest.fixture(_noise_of, autouse=True, scope="module")  # for what tests share
+noise_of_test = pytest.fixture(_noise_of, autouse=True)
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""A learner small enough to be seen through, and seeded randomness."""
+"""A learner small enough to be seen through."""
 
 from __future__ import annotations
 
@@ -7,28 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sfumato.data.batch import Batch
 from sfumato.privacy.dpsgd import Examples, Learner
 from sfumato.privacy.gradients import clipped_sum_of
-
-
-class Seeded:
-    """Randomness from a fixed seed, with noise `scale` times what it should be: for tests only."""
-
-    def __init__(self, seed: int = 0, scale: float = 1.0) -> None:
-        self.rng = np.random.default_rng(seed)
-        self.scale = scale
-        self.steps = 0
-
-    def normal(self, size: int) -> NDArray[np.float64]:
-        self.steps += 1
-        return self.scale * self.rng.standard_normal(size)
-
-    def chosen(self, rows: int, rate: float) -> NDArray[np.int64]:
-        return np.flatnonzero(self.rng.random(rows) < rate)
 
 
 class Vectors(nn.Module):

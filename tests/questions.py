@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from learners import Seeded
+from seeded import Seeded
 from sfumato.data.batch import Batch
 from sfumato.data.review import Review
 from sfumato.data.row_mark import RowMark

@@ -74,7 +74,7 @@ def fitted(method: Any, images: bool) -> dict[str, Any]:
 
 
 def classifier(method: Any, images: bool) -> dict[str, Any]:
-    from learners import Seeded
+    from seeded import Seeded
     from sfumato.data.rows import encoded_rows
     from sfumato.privacy.ledger import Ledger
     from sfumato.privacy.release import Curator

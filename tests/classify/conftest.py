@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from learners import Seeded
+from seeded import Seeded
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from learners import Seeded
+from seeded import Seeded
 from sfumato.classify.attribution import integrated_gradients, smooth_gradients
 from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.classify.convolutional import Convolutional

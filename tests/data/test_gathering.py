@@ -22,7 +22,7 @@ BUDGET = sf.Budget(epsilon=8, delta=1e-5)
 
 
 def trained(table: pa.Table, spool: Path, seen: list[Any]) -> list[bytes]:
-    from learners import Seeded
+    from seeded import Seeded
 
     method = sf.LocallyLinear(target="sick", maps=2, epochs=1)
     rows = encoded_rows(table, method.codec(SCHEMA), spool=spool)

@@ -21,8 +21,8 @@ torch = pytest.importorskip("torch")
 
 import pyarrow as pa  # noqa: E402
 
-from learners import Seeded  # noqa: E402
 from methods.forms import curator_of, no_noise  # noqa: E402
+from seeded import Seeded  # noqa: E402
 from sfumato.loading import load  # noqa: E402
 from sfumato.methods.gan.method import Gan  # noqa: E402
 from sfumato.privacy.dpsgd import State, first_state, noisy_steps  # noqa: E402

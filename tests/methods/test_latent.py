@@ -21,8 +21,8 @@ from sfumato.schema import Images, Numeric, Schema
 pytest.importorskip("torch")
 
 from command_line import run
-from learners import Seeded
 from methods.forms import curator_of, no_noise
+from seeded import Seeded
 from sfumato.loading import load
 from sfumato.methods.latent.dre import Dre
 from sfumato.methods.latent.mge import FirstTwoMoments, Mge

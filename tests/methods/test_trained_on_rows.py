@@ -109,6 +109,6 @@ def test_a_noisy_gate_and_a_training_together_spend_the_budget() -> None:
     method = LocallyLinear(target="sick", rate=0.5, epochs=2)
     gate = Gate(0.5, share=0.1)
     model = method.fit(
-        people(50), SCHEMA, Budget(epsilon=2), ledger=ledger, dataset="people", gate=gate
+        people(500), SCHEMA, Budget(epsilon=2), ledger=ledger, dataset="people", gate=gate
     )
     assert 0.99 * 2 < model.guarantee.epsilon <= 2

@@ -14,7 +14,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from learners import Seeded, unit_rows
+from learners import unit_rows
+from seeded import Seeded
 from sfumato.data.batch import Batch
 from sfumato.data.rows import GivenRows
 from sfumato.privacy.budget import Budget

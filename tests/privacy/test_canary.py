@@ -20,7 +20,8 @@ import torch
 from scipy.stats import beta
 from torch import Tensor
 
-from learners import Plain, Seeded
+from learners import Plain
+from seeded import Seeded
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.dpsgd import Schedule, first_state, noisy_steps
 from sfumato.privacy.gradients import clip_factors

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from learners import Adder, Plain, Seeded, unit_rows
+from learners import Adder, Plain, unit_rows
+from seeded import Seeded
 from sfumato.data.batch import Batch
 from sfumato.data.rows import GivenRows
 from sfumato.errors import SfumatoError
@@ -459,7 +460,8 @@ KILL = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from learners import Adder, Seeded, unit_rows
+from learners import Adder, unit_rows
+from seeded import Seeded
 from support import SCHEMA
 from sfumato.privacy.answers import digest_of, training_from_bytes
 from sfumato.data.rows import GivenRows

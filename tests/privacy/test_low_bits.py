@@ -13,7 +13,8 @@ import math
 import numpy as np
 import pytest
 
-from learners import Plain, Seeded
+from learners import Plain
+from seeded import Seeded
 from sfumato.privacy import dpsgd
 from sfumato.privacy.budget import Relation, TrainingSpend
 from sfumato.privacy.dpsgd import Schedule, first_state, noisy_steps

@@ -65,7 +65,7 @@ def test_a_sensitivity_that_is_a_fifth_too_small_is_found(monkeypatch: pytest.Mo
 
 def test_trainings_are_measured() -> None:
     pytest.importorskip("torch")
-    from learners import Seeded
+    from seeded import Seeded
     from sfumato.privacy.dpsgd import Schedule
     from sfumato.privacy.measured import measure_training
 
