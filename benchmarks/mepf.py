@@ -6,6 +6,7 @@ to start from: a ResNet9, and FID by Inception.
 
     python benchmarks/mepf.py mnist 1 0                     # set, epsilon, seed
     python benchmarks/mepf.py cifar10 10 0 network=vgg19    # with other settings
+    python benchmarks/mepf.py mnist 1 0 held=10000          # by training images that are set apart
     python benchmarks/mepf.py fid cifar10 10 0              # the FID of a run that was made
     python benchmarks/mepf.py apart                         # what a centre does for the embeddings
     python benchmarks/mepf.py extractors cifar10            # how well noisy means tell classes
@@ -43,7 +44,6 @@ from sfumato.data.image_codec import ImageCodec
 from sfumato.data.rows import EncodedImages
 from sfumato.datasets import load
 from sfumato.evaluation.grids import sample_grid
-from sfumato.methods.embedding.joined_map import JoinedMap
 from sfumato.methods.embedding.mepf import Mepf
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.release import Curator
@@ -100,15 +100,9 @@ class KeptMap(PerceptualMap):
 class KeptMepf(Mepf):
     """The method, with a map that is kept."""
 
-    def _map(self, space: Any, extractor: Any) -> JoinedMap:
-        joined = super()._map(space, extractor)
-        maps = [
-            KeptMap(each.extractor, each.shape, each.grid, each.squares)
-            if isinstance(each, PerceptualMap)
-            else each
-            for each in joined.maps
-        ]
-        return replace(joined, maps=tuple(maps))
+    def _map(self, space: Any, extractor: Any) -> PerceptualMap:
+        plain = super()._map(space, extractor)
+        return KeptMap(plain.extractor, plain.shape, plain.grid, plain.squares)
 
 
 def images(name: str) -> dict[str, NDArray[Any]]:
@@ -120,7 +114,7 @@ def images(name: str) -> dict[str, NDArray[Any]]:
 def run(name: str, epsilon: float, seed: int, settings: dict[str, Any]) -> dict[str, Any]:
     """Fit, draw and judge once."""
     data = images(name)
-    x, y = data["train_x"], data["train_y"]
+    x = data["train_x"]
     shape = (*x.shape[1:3], 1 if x.ndim == 3 else 3)
     schema = sf.Schema(
         images=sf.Images(
@@ -130,9 +124,13 @@ def run(name: str, epsilon: float, seed: int, settings: dict[str, Any]) -> dict[
     assert schema.images
     budget = sf.Budget(epsilon=epsilon, delta=1e-5, relation=sf.Relation.REPLACE_ONE)
     start = {"pair": public_pair()} if name == "cifar10" else {}
-    method = KeptMepf(balanced=True, seed=seed, **start | settings)
+    held = settings.get("held", 0)
+    of_method = {key: value for key, value in settings.items() if key != "held"}
+    method = KeptMepf(balanced=True, seed=seed, **start | of_method)
     KeptMap.name, KeptMap.whole = name, x.reshape(-1, *shape)
-    rows = EncodedImages((x, y), ImageCodec(schema.images))
+    if held:
+        data = set_apart(data, held)
+    rows = EncodedImages((data["train_x"], data["train_y"]), ImageCodec(schema.images))
     curator = Curator(rows, budget, ledger=Ledger(":memory:"), dataset=name, schema=schema)
     started = time.perf_counter()
     model = method.learn(curator)
@@ -141,7 +139,11 @@ def run(name: str, epsilon: float, seed: int, settings: dict[str, Any]) -> dict[
         "seconds of features": passes * KeptMap.seconds,
         "seconds of training": time.perf_counter() - started - KeptMap.waited,
         "epsilon spent": model.guarantee.epsilon,
-        "features": model.guarantee.spends[-1].dim // 10,
+        "features": next(
+            spend.dim // 10
+            for spend in model.guarantee.spends
+            if spend.name == "perceptual embedding"
+        ),
         "megabytes": peak_memory(),
     }
     drawn = model.sample(JUDGED, seed=seed)
@@ -169,6 +171,14 @@ def judged(name: str, drawn: Any, data: dict[str, Any], seed: int) -> dict[str, 
         key: float(learner.fit(flat, drawn.y).score(test, data["test_y"]))
         for key, learner in learners.items()
     }
+
+
+def set_apart(data: dict[str, Any], held: int) -> dict[str, Any]:
+    """Judge by so many of the training images, which are not trained on."""
+    x, y = data["train_x"], data["train_y"]
+    return {
+        "train_x": x[:-held], "train_y": y[:-held], "test_x": x[-held:], "test_y": y[-held:],
+    }  # fmt: skip
 
 
 def public_pair() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,17 +18,18 @@ from sfumato.schema import Images, Numeric, Schema
 
 torch = pytest.importorskip("torch")
 
+from safetensors.torch import load_file  # noqa: E402
 from torch import nn  # noqa: E402
 
 from methods.forms import curator_of, no_noise  # noqa: E402
 from sfumato.loading import load  # noqa: E402
-from sfumato.methods.embedding.joined_map import JoinedMap  # noqa: E402
-from sfumato.methods.embedding.picture_bank import PictureBank, refine  # noqa: E402
-from sfumato.methods.embedding.pixel_products import PixelProducts  # noqa: E402
+from sfumato.methods.embedding import picture_bank  # noqa: E402
+from sfumato.methods.embedding.picture_bank import Moving, PictureBank, refine  # noqa: E402
 from sfumato.methods.embedding.training import Target  # noqa: E402
 from sfumato.public.catalogue import load_network, register_network  # noqa: E402
 from sfumato.public.extractor import Extractor  # noqa: E402
 from sfumato.public.pair import Pair  # noqa: E402
+from sfumato.public.perceptual import PerceptualMap  # noqa: E402
 from sfumato.public.provenance import Provenance, digest_of_module  # noqa: E402
 
 COLOUR = Schema(images=Images(height=8, width=8, channels=3, classes=("red", "blue")))
@@ -56,12 +58,17 @@ def own() -> Extractor:
     return Extractor(network, about, (0.5,), (0.25,))
 
 
-def test_colours_and_shading_of_each_class_are_learned(sampler: Sampler, tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", [{"steps": 150, "pixels": 0.0}, {"steps": 5}])
+def test_colours_and_shading_of_each_class_are_learned(
+    settings: dict[str, Any], sampler: Sampler, tmp_path: Path
+) -> None:
+    """By a generator that starts from nothing, and by draws from the pixels' moments."""
     if "ours" not in known():
         register_network("ours", own())
-    method = Mepf(network="ours", steps=150)
+    method = Mepf(network="ours", **settings)
     rows = ImageCodec(COLOUR.images).encode(coloured(3000))  # type: ignore[arg-type]
     model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=3), sampler))
+    assert 0.98 * 3 < model.guarantee.epsilon <= 3
     model.save(tmp_path / "model.sfumato")
     again = load(tmp_path / "model.sfumato")
     assert again.public == model.public == (own().about,)
@@ -69,6 +76,15 @@ def test_colours_and_shading_of_each_class_are_learned(sampler: Sampler, tmp_pat
         made = again.sample(200, given={"class": name}).x.astype(float)  # type: ignore[attr-defined]
         assert made[..., strong].mean() - made[..., weak].mean() > 60
         assert made[:, :4].mean() - made[:, 4:].mean() > 25
+
+
+def test_the_plan_names_the_moments_of_pixels() -> None:
+    plan = Mepf(network="untrained").plan(COLOUR, Budget(epsilon=1))
+    assert [spend.name for spend in plan.spends] == [
+        "class counts", "centre", "perceptual embedding",
+        "extent", "basis", "classes", "groups", "radius", "cells",
+    ]  # fmt: skip
+    assert 0.98 < plan.guarantee.epsilon <= 1
 
 
 def known() -> str:
@@ -95,7 +111,7 @@ def test_the_plan_names_the_network_and_both_releases() -> None:
 
 @pytest.mark.parametrize("centred", [False, True])
 def test_the_release_is_the_sum_of_embeddings(centred: bool) -> None:
-    method = Mepf(network="untrained", grid=2, steps=1, centred=centred)
+    method = Mepf(network="untrained", grid=2, steps=1, centred=centred, pixels=0)
     rows = ImageCodec(COLOUR.images).encode(coloured(20))  # type: ignore[arg-type]
     model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=1e4), no_noise))
     space = method.point_space(COLOUR)
@@ -113,7 +129,8 @@ def test_the_release_is_the_sum_of_embeddings(centred: bool) -> None:
 @pytest.mark.parametrize(
     "settings",
     [{"grid": 0}, {"layers": 0}, {"pixels": 1.0}, {"squares": 1.0}, {"steps": 0},
-     {"stopping": True, "pair": "some.pair"}],
+     {"stopping": True, "pair": "some.pair"}, {"stopping": True, "pixels": 0.5},
+     {"pixels": 0.5, "pair": "some.pair"}],
 )  # fmt: skip
 def test_settings_without_sense_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(SfumatoError, match=next(iter(settings))):
@@ -190,22 +207,55 @@ def test_public_pictures_are_chosen_for_each_class(sampler: Sampler, tmp_path: P
     assert redness[0] - redness[1] > 30  # of all public pictures together, it would be 0
 
 
-def test_pictures_are_moved_until_their_means_meet_the_target() -> None:
-    embedding = PixelProducts((4, 4, 1), 16, 4)
-    joined = JoinedMap((embedding,), (1.0,), (1.0,))
-    rng = np.random.default_rng(0)
-    start = torch.from_numpy(rng.random((2, 20, 16), np.float32))
-    wanted = torch.stack([start[0] * 0.5, 1 - start[0] * 0.5])
-    means = joined.class_means(wanted).numpy()
-    bank = PictureBank(2, 20, (4, 4, 1))
+def moved(start: torch.Tensor, target: Target, checkpoint: Path | None = None) -> torch.Tensor:
+    bank = PictureBank(2, 20, (8, 8, 3))
     bank.pictures.data = start.clone()
-    target = Target(means=means, noise=np.zeros(2))
-    refine(bank, joined.class_means, target, steps=200, seed=0)
+    embed = PerceptualMap(own(), (8, 8, 3), grid=2).class_means
+    refine(bank, embed, target, Moving(100, rate=0.02), seed=0, checkpoint=checkpoint)
+    return bank.pictures.data
+
+
+def start_and_target() -> tuple[torch.Tensor, Target]:
+    start = torch.from_numpy(np.random.default_rng(0).random((2, 20, 192), np.float32))
+    wanted = torch.stack([start[0] * 0.5, 1 - start[0] * 0.5])
+    means = PerceptualMap(own(), (8, 8, 3), grid=2).class_means(wanted).detach().numpy()
+    return start, Target(means=means, noise=np.zeros(2))
+
+
+def test_pictures_are_moved_until_their_means_meet_the_target() -> None:
+    start, target = start_and_target()
     before, after = (
-        float(np.square(joined.class_means(each).detach().numpy() - means).sum())
-        for each in (start, bank.pictures)
+        PerceptualMap(own(), (8, 8, 3), grid=2).class_means(each).detach().numpy() - target.means
+        for each in (start, moved(start, target))
     )
-    assert after < 0.1 * before
+    assert np.square(after).sum() < 0.1 * np.square(before).sum()
+
+
+def test_pictures_rest_where_the_noise_is_larger_than_their_distance() -> None:
+    start, target = start_and_target()
+    noisy = Target(means=target.means, noise=np.array([100.0, 0.0]))
+    found = moved(start, noisy)
+    assert torch.equal(found[0], start[0])
+    assert not torch.equal(found[1], start[1])
+
+
+def test_moving_goes_on_after_an_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picture_bank, "_PAUSE", 0.0)
+    start, target = start_and_target()
+    path = tmp_path / "state.safetensors"
+
+    def interrupted(where: Path, data: bytes) -> None:
+        where.write_bytes(data)
+        if int(load_file(where)["done"]) == 37:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(picture_bank, "write_whole", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            moved(start, target, path)
+    assert torch.equal(moved(start + 1, target, path), moved(start, target))
 
 
 def test_a_pair_of_another_shape_costs_nothing(tmp_path: Path) -> None:

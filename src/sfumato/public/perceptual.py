@@ -147,7 +147,7 @@ class PerceptualMap:
         if self.squares:
             squared = _on_steps(np.square(entries / _STEPS) * self._square_unit)
             found = np.concatenate([found, math.sqrt(self.squares) * _unit(squared)], axis=1)
-        return found if self.centre is None else around(self.centre, found)
+        return found if self.centre is None else _around(self.centre, found)
 
     def entries(self, images: NDArray[np.uint8]) -> Floats:
         """Give e of each image, in whole steps."""
@@ -160,7 +160,7 @@ class PerceptualMap:
 
     def around(self, centre: Floats) -> PerceptualMap:
         """Give the same embedding around a centre, which is shortened to norm 1."""
-        return replace(self, centre=in_ball(centre))
+        return replace(self, centre=_in_ball(centre))
 
     def of_tensor(self, images: Tensor) -> Tensor:
         """Embed generated images (n, channels, height, width) in [0, 1]."""
@@ -178,9 +178,10 @@ class PerceptualMap:
             found = functional.normalize(found - torch.from_numpy(self.centre).to(found), dim=1)
         return found
 
-    def class_means(self, images: Tensor, classes: int) -> Tensor:
-        """Give the mean embeddings of as many generated images of each class, one after another."""
-        return self.of_tensor(images).view(classes, -1, self.dim).mean(1)
+    def class_means(self, points: Tensor) -> Tensor:
+        """Give the mean embedding of generated points (classes, n, size) of each class."""
+        images = points.reshape(-1, *self.shape).permute(0, 3, 1, 2)
+        return self.of_tensor(images).view(len(points), -1, self.dim).mean(1)
 
     def describe(self) -> dict[str, Any]:
         """Give the network and how its maps are put together."""
@@ -216,12 +217,12 @@ class PerceptualMap:
         )
 
 
-def in_ball(centre: Floats) -> Floats:
+def _in_ball(centre: Floats) -> Floats:
     """Shorten a noisy mean to norm 1, which the mean of vectors of norm 1 cannot pass."""
     return np.asarray(centre / max(1.0, float(np.linalg.norm(centre))))
 
 
-def around(centre: Floats, vectors: Floats) -> Floats:
+def _around(centre: Floats, vectors: Floats) -> Floats:
     """Give where vectors of norm 1 lie from a centre of norm 1 at most, as vectors of norm 1."""
     return _unit(np.rint((vectors - centre) * _FINE_STEPS))
 

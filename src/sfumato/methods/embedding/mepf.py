@@ -14,9 +14,10 @@ Departures from the paper:
   ``centred=False`` they are the paper's.
 - Maps are averaged over a coarse grid, and each layer counts alike. The noise grows with the root
   of the number of features; what a generator can follow does not.
-- Beside them stand the pixels: cosine coefficients and their products (`pixel_products.py`), which
-  cost little and tell what simple classifiers live on.
-- With public images (`pair`), a bank of these takes the generator's place (`picture_bank.py`).
+- A bank of pictures takes the generator's place (`picture_bank.py`): of public ones, where there
+  are any (`pair`); else of draws from the pixels' own moments (`methods/moments/`), which get a
+  part of the budget. They are moved until they meet the embedding. A generator that starts from
+  nothing, as in the paper (`pixels=0`), wants more steps than a laptop can make.
 - The loss is the unbiased one of `training.py`, in which training rests at the size of the known
   noise. The paper's moving average of the generator's features, driven by Adam, was tried: over the
   hundreds of steps that a laptop can make, it lags behind and swings.
@@ -38,6 +39,7 @@ from sfumato.methods.base import GRADIENT_ARITHMETIC, Plan
 from sfumato.methods.class_counts import COUNT_SHARE
 from sfumato.methods.embedding.base import EmbeddingMethod
 from sfumato.methods.latent.base import pair_for
+from sfumato.methods.moments.fit import MomentFit, plan_moments
 from sfumato.methods.spaces import ImageSpace, PointSpace
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget
@@ -51,25 +53,22 @@ from sfumato.schema import Schema
 from sfumato.statistics.algebra import FeatureMap, PerClass, Quantized
 
 if TYPE_CHECKING:
-    from sfumato.methods.embedding.joined_map import JoinedMap
-    from sfumato.methods.embedding.pixel_products import PixelProducts
+    from sfumato.methods.embedding.picture_bank import PictureBank
     from sfumato.methods.embedding.training import Embedding, Target
     from sfumato.methods.networks import Generator
     from sfumato.public.extractor import Extractor
     from sfumato.public.perceptual import PerceptualMap
 
-CENTRE_SHARE = 0.1
+CENTRE_PART = 0.1  # of what the embeddings get
 TRAINED = "trained"  # instead of a public network's name
 TRAINING_SHARE = 0.3  # of an extractor
 STOP_RATIO = 0.01  # ten times the noise per sensitivity
 
 _GRID_BITS = 22
-_PICTURES = 3000  # in a bank
+_PICTURES = 3000  # in a bank of public ones
+_DRAWN = 10_000  # in a bank of drawn ones
 _GREY_CODE, _CODE = 32, 64  # random numbers behind a grey image, and behind a colour image
 _JUDGED_IMAGES = 1000
-_COEFFICIENTS = 784  # of the pixels' cosine transform, at most
-_MULTIPLIED = 78  # of these, the lowest, at most
-_LOOKED_AT = 0.5  # the part of a batch that the network sees
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +87,9 @@ class Mepf(EmbeddingMethod):
     grid
         Maps are averaged over so many cells each way; None is 6 or, with a `pair`, 1.
     pixels
-        The part of the embedding's budget that goes to the pixels themselves: to cosine
-        coefficients, and to products of the lowest of them. 0 leaves them out, as the paper does;
-        None is a half or, with a `pair`, 0.
+        The part of the budget that goes to the pixels' own moments, from which pictures are drawn
+        to start with. 0 leaves them out: a generator starts from nothing, as in the paper. None is
+        0.9, or 0 with a `pair` or with `stopping`.
     squares
         The part of the embedding's budget that goes to the squares of maps; 0 leaves them out.
     centred
@@ -98,12 +97,13 @@ class Mepf(EmbeddingMethod):
         is where it lies from there.
     pair
         The file of public images that `sfumato public train` wrote with a gallery: pictures start
-        from these. Otherwise a generator starts from nothing.
+        from these.
     stopping
         Whether to pay for a second, small release that tells which generator on the way is best.
         Otherwise training rests at the size of the known noise, which costs nothing.
 
-    `balanced` and `steps` are those of `EmbeddingMethod`.
+    `balanced` and `steps` are those of `EmbeddingMethod`. A generator that starts from nothing
+    wants thousands of steps.
     """
 
     name: ClassVar[str] = "mepf"
@@ -118,7 +118,7 @@ class Mepf(EmbeddingMethod):
     centred: bool = True
     pair: str = ""
     stopping: bool = False
-    steps: int = 2000
+    steps: int = 500
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,14 +128,20 @@ class Mepf(EmbeddingMethod):
             pixels=(self.pixels, 0, 0.99),
             squares=(self.squares, 0, 0.99),
         )
-        if self.pair and self.stopping:
-            raise SfumatoError("pictures that start from a pair are not judged: leave stopping out")
+        if self.stopping and (self.pair or self.pixels):
+            raise SfumatoError(
+                "stopping is for a generator that starts from nothing: leave out pair and pixels, "
+                "or stopping"
+            )
+        if self.pair and self.pixels:
+            raise SfumatoError("pictures start from a pair or from pixels: leave one of them out")
 
     @property
-    def _look(self) -> tuple[int, float]:
-        """The grid and the pixels' part."""
-        grid, pixels = (1, 0.0) if self.pair else (6, 0.5)
-        return self.grid or grid, pixels if self.pixels is None else self.pixels
+    def _pixels(self) -> float:
+        """The part of the budget that goes to the pixels' moments."""
+        if self.pixels is not None:
+            return self.pixels
+        return 0.0 if self.pair or self.stopping else 0.9
 
     @property
     def arithmetic(self) -> str:
@@ -168,7 +174,7 @@ class Mepf(EmbeddingMethod):
         extractor = self._extractor(space)
         mapped = self._map(space, extractor)
         if self.centred:
-            found["centre"] = (Quantized(mapped, bits=_GRID_BITS), CENTRE_SHARE)
+            found["centre"] = (Quantized(mapped, bits=_GRID_BITS), CENTRE_PART * self._left)
             mapped = mapped.around(np.zeros(mapped.dim))
         found["perceptual embedding"] = (self._summed(space, mapped), self._share)
         if self.stopping:
@@ -183,7 +189,9 @@ class Mepf(EmbeddingMethod):
         extractor = self._extractor(space, curator)
         mapped = self._map(space, extractor)
         if self.centred:
-            centre = curator.release("centre", Quantized(mapped, bits=_GRID_BITS), CENTRE_SHARE)
+            centre = curator.release(
+                "centre", Quantized(mapped, bits=_GRID_BITS), CENTRE_PART * self._left
+            )
             laid = curator.layout(
                 "perceptual embedding",
                 lambda: {"centre": centre.values / (1 << _GRID_BITS) / counts.sum()},
@@ -202,6 +210,9 @@ class Mepf(EmbeddingMethod):
     def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what would be released, and trained."""
         plan = super().plan(schema, budget)
+        if self._pixels:
+            moments = plan_moments(self.codec(schema), budget, self._pixels * self._whole)
+            plan = replace(plan, spends=plan.spends + moments)
         if self.network != TRAINED:
             return plan
         from sfumato.methods.embedding.trained_extractor import SCHEDULE, TRAINING, learner_for
@@ -215,10 +226,11 @@ class Mepf(EmbeddingMethod):
         from sfumato.methods.networks import ImageGenerator, ResidualGenerator
 
         assert isinstance(space, ImageSpace)
-        if self.pair:
+        if self.pair or self._pixels:
             from sfumato.methods.embedding.picture_bank import PictureBank
 
-            return PictureBank(space.classes, -(-_PICTURES // space.classes), space.codec.shape)
+            each = math.ceil((_PICTURES if self.pair else _DRAWN) / space.classes)
+            return PictureBank(space.classes, each, space.codec.shape)
         if space.codec.shape[2] == 1:
             return ImageGenerator(_GREY_CODE, space.classes, space.codec.shape)
         return ResidualGenerator(_CODE, space.classes, space.codec.shape)
@@ -231,17 +243,40 @@ class Mepf(EmbeddingMethod):
         counts: NDArray[np.float64],
         progress: Progress,
     ) -> None:
-        """Train the generator; or fill the bank with public pictures, and move them."""
-        if not self.pair:
-            return super().train(generator, targets, curator, counts, progress)
-        from sfumato.methods.embedding.picture_bank import PictureBank, fill, refine
+        """Train the generator; or fill the bank with pictures, and move them."""
+        from sfumato.methods.embedding.picture_bank import Moving, PictureBank, fill, refine
 
-        assert isinstance(generator, PictureBank)
+        if not isinstance(generator, PictureBank):
+            return super().train(generator, targets, curator, counts, progress)
         ((embedding, target),) = targets
-        progress("choosing public pictures", None)
-        public = self._public_images(self.point_space(curator.schema))
-        fill(generator, embedding, target, counts, public, self.seed)
-        return refine(generator, embedding, target, self.steps, self.seed, progress)
+        if self.pair:
+            progress("choosing public pictures", None)
+            public = self._public_images(self.point_space(curator.schema))
+            fill(generator, embedding, target, counts, public, self.seed)
+        else:
+            self._draw(generator, curator, progress)
+        return refine(
+            generator,
+            embedding,
+            target,
+            # Public pictures have farther to go, and need not stay where they are.
+            Moving(self.steps, rate=0.01, shift=2) if self.pair else Moving(self.steps, rate=0.001),
+            seed=self.seed,
+            checkpoint=self._checkpoint(curator, 0),
+            progress=progress,
+        )
+
+    def _draw(self, bank: PictureBank, curator: Curator, progress: Progress) -> None:
+        """Release the pixels' moments, and draw pictures from them."""
+        import torch
+
+        rng = np.random.default_rng(self.seed)
+        assert isinstance(curator.codec, ImageCodec)
+        share = self._pixels * self._whole
+        # With detail: classifiers that are trained to the end, as the paper's are, need it.
+        model = MomentFit(curator, curator.codec, rng, progress, detail=True, share=share).model()
+        for label, pictures in enumerate(bank.pictures.data):
+            pictures.copy_(torch.from_numpy(model.images(label, len(pictures), rng)))
 
     def _public_images(self, space: PointSpace) -> NDArray[np.uint8]:
         assert isinstance(space, ImageSpace)
@@ -251,10 +286,20 @@ class Mepf(EmbeddingMethod):
         return images
 
     @property
+    def _whole(self) -> float:
+        """The share of the budget that is left for pixels and embeddings."""
+        return 1 - COUNT_SHARE - (TRAINING_SHARE if self.network == TRAINED else 0.0)
+
+    @property
+    def _left(self) -> float:
+        """The share that embeddings get."""
+        return self._whole * (1 - self._pixels)
+
+    @property
     def _share(self) -> float:
-        left = 1 - COUNT_SHARE - (CENTRE_SHARE if self.centred else 0)
-        left -= TRAINING_SHARE if self.network == TRAINED else 0
-        return left / (1 + STOP_RATIO) if self.stopping else left
+        """The share of the embedding itself."""
+        share = self._left * (1 - CENTRE_PART if self.centred else 1)
+        return share / (1 + STOP_RATIO) if self.stopping else share
 
     def _public(self) -> Extractor:
         if self.network or self.pair:
@@ -271,18 +316,12 @@ class Mepf(EmbeddingMethod):
             return untrained(space, self.seed)
         return trained(curator, space, self.seed, TRAINING_SHARE)
 
-    def _map(self, space: PointSpace, extractor: Extractor) -> JoinedMap:
-        """Put what the network sees beside the pixels."""
-        from sfumato.methods.embedding.joined_map import JoinedMap
+    def _map(self, space: PointSpace, extractor: Extractor) -> PerceptualMap:
         from sfumato.public.perceptual import PerceptualMap
 
         assert isinstance(space, ImageSpace)
-        shape = space.codec.shape
-        grid, pixels = self._look
-        seen = PerceptualMap(extractor, shape, grid, self.squares)
-        if not pixels:
-            return JoinedMap((seen,), (1.0,), (1.0,))
-        return JoinedMap((_pixels(shape), seen), (pixels, 1 - pixels), (1.0, _LOOKED_AT))
+        grid = self.grid or (1 if self.pair else 6)
+        return PerceptualMap(extractor, space.codec.shape, grid, self.squares)
 
     def _last_layer(self, space: PointSpace, extractor: Extractor) -> PerceptualMap:
         from sfumato.public.perceptual import PerceptualMap
@@ -302,13 +341,6 @@ def _network(name: str, layers: int | None) -> Extractor:
     """Read a network once."""
     whole = load_network(name)
     return whole.first(layers) if layers else whole
-
-
-def _pixels(shape: tuple[int, int, int]) -> PixelProducts:
-    from sfumato.methods.embedding.pixel_products import PixelProducts
-
-    every = math.prod(shape)
-    return PixelProducts(shape, min(_COEFFICIENTS, every), min(_MULTIPLIED, every))
 
 
 def _target(release: Release, blocks: list[int], counts: NDArray[np.float64], free: int) -> Target:
@@ -335,7 +367,6 @@ def _distance(mapped: PerceptualMap, target: Target, generator: Generator) -> fl
     for label in range(classes):
         codes = torch.randn(each, generator.code).to(device)
         onehot = torch.eye(classes, device=device)[label].expand(each, -1)
-        points = generator(codes, onehot).view(each, *mapped.shape)
-        found.append(mapped.class_means(points.permute(0, 3, 1, 2), 1)[0].cpu())
+        found.append(mapped.class_means(generator(codes, onehot)[None])[0].cpu())
     apart = torch.stack(found) - torch.from_numpy(target.means)
     return float((torch.from_numpy(target.weights) * apart.square().sum(1)).sum())

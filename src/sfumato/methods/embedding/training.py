@@ -73,6 +73,11 @@ class Target:
         return cls(means=means.astype(np.float32), noise=noise, sigma=sigma)
 
     @property
+    def rest(self) -> NDArray[np.float64]:
+        """The loss at which a class rests."""
+        return _REST * self.noise
+
+    @property
     def weights(self) -> NDArray[np.float64]:
         """What each class counts for: less, the more noise drowns its embedding, of norm 1."""
         weights = 1 / (1 + self.noise)
@@ -139,9 +144,9 @@ class _Matcher:
         self._classes = len(target.means)
         self._each = max(_FEWEST, training.batch // self._classes)
         self._means = self._tensor(target.means)
-        self._noise = self._tensor(target.noise)
+        self._rest = self._tensor(target.rest)
         self._weights = self._tensor(target.weights)
-        self._smoothed = torch.zeros_like(self._noise)
+        self._smoothed = torch.zeros_like(self._rest)
         self._adam = torch.optim.Adam(generator.parameters(), lr=training.rate)
         self._average = {k: v.detach().clone() for k, v in generator.state_dict().items()}
         self._judge = target.judge
@@ -206,7 +211,7 @@ class _Matcher:
 
     def _active(self) -> Tensor:
         """Say which classes have not come down to their noise; without noise none ever does."""
-        return (self._smoothed > _REST * self._noise) | (self._noise <= 0)
+        return (self._smoothed > self._rest) | (self._rest <= 0)
 
     def _learning_rate(self) -> float:
         """Let the learning rate fall along a half cosine."""

@@ -50,8 +50,8 @@ _DRAWS_FOR_CENTRES = 3000  # of each class, or 20 for each centre where that is 
 _FIRST_RADIUS = (-0.03, 0.25)  # of the log radius, until it is released
 
 
-def plan_moments(codec: ImageCodec, budget: Budget) -> tuple[Spend, ...]:
-    """Say what a fit would release at the most."""
+def plan_moments(codec: ImageCodec, budget: Budget, share: float = 1.0) -> tuple[Spend, ...]:
+    """Say what a fit for a share of the budget would release at the most."""
     k, p, d = codec.classes, min(_COEFFICIENTS[1], math.prod(codec.shape)), _DIMENSIONS[1]
     groups = min(k * _MOST_GROUPS, max(k, _MOST_GROUPS_IN_ALL))
     cells = min(k * _MOST_CELLS, max(k, _MOST_CELLS_IN_ALL))
@@ -63,7 +63,7 @@ def plan_moments(codec: ImageCodec, budget: Budget) -> tuple[Spend, ...]:
         ("radius", _radius(Sizes(groups, 2)), _RADIUS),
         ("cells", _cell(Sizes(cells, d), budget), _CELL),
     ]
-    return tuple(plan_spend(name, part, budget, share) for name, part, share in planned)
+    return tuple(plan_spend(name, what, budget, share * part) for name, what, part in planned)
 
 
 def expect_moments(codec: ImageCodec, budget: Budget, rows: int) -> tuple[Expectation, ...]:
@@ -74,7 +74,7 @@ def expect_moments(codec: ImageCodec, budget: Budget, rows: int) -> tuple[Expect
     them is one of s sqrt(p / pixels) at a pixel, on average.
     """
     pixels = math.prod(codec.shape)
-    count = _coefficients(codec, budget, rows)
+    count = _coefficients(codec, budget, rows, 1.0)
     basis = _basis(Sizes(codec.classes, count))
     noise = basis.noise(plan_spend("basis", basis, budget, _BASIS).sigma)
     of_class = rows / codec.classes
@@ -95,12 +95,12 @@ def expect_moments(codec: ImageCodec, budget: Budget, rows: int) -> tuple[Expect
     )  # fmt: skip
 
 
-def _coefficients(codec: ImageCodec, budget: Budget, rows: float) -> int:
+def _coefficients(codec: ImageCodec, budget: Budget, rows: float, share: float) -> int:
     """Take fewer coefficients for few images: the noise's eigenvalues stay below a tenth."""
     fewest, most = _COEFFICIENTS
     most = min(most, math.prod(codec.shape))
     basis = _basis(Sizes(codec.classes, most))
-    per_row = basis.noise(plan_spend("basis", basis, budget, _BASIS).sigma).square
+    per_row = basis.noise(plan_spend("basis", basis, budget, share * _BASIS).sigma).square
     return int(np.clip((0.1 * rows / per_row) ** 2 / 2, fewest, most))
 
 
@@ -129,7 +129,7 @@ def _cell(vectors: LabelledVectors, budget: Budget) -> LabelledMoments:
 
 
 class MomentFit:
-    """One fit: releases, each laid out by the ones before."""
+    """One fit: releases, each laid out by the ones before, for a share of the budget."""
 
     def __init__(
         self,
@@ -138,12 +138,14 @@ class MomentFit:
         rng: np.random.Generator,
         progress: Progress,
         detail: bool = False,
+        share: float = 1.0,
     ) -> None:
         self._curator = curator
         self._codec = codec
         self._rng = rng
         self._progress = progress
         self._with_detail = detail
+        self._share = share
 
     def model(self) -> ImageModel:
         """Go through all releases."""
@@ -154,11 +156,11 @@ class MomentFit:
         return self._learn_cells()
 
     def _release(self, name: str, moments: LabelledMoments, share: float) -> MomentSums:
-        release = self._curator.release(name, moments, share)
+        release = self._curator.release(name, moments, self._share * share)
         return moments.read(release.values, release.sigma)
 
     def _noise(self, moments: LabelledMoments, share: float) -> float:
-        return plan_spend("noise", moments, self._curator.budget, share).sigma
+        return plan_spend("noise", moments, self._curator.budget, self._share * share).sigma
 
     def _learn_extent(self) -> None:
         """Where the images lie and how far they spread: centre, variance, and how many."""
@@ -173,7 +175,7 @@ class MomentFit:
         noise = np.full(frequencies.count, (math.sqrt(2) * found.noise.sum_ / rows) ** 2)
         centre = shrunk_vector(means[:-1], noise)
         variance = max(float(means[-1] - centre @ centre), 0.02) * radius**2
-        count = _coefficients(self._codec, self._curator.budget, rows)
+        count = _coefficients(self._codec, self._curator.budget, rows, self._share)
         laid = self._curator.layout(
             "basis", lambda: {"centre": radius * centre[:count], "variance": np.array(variance)}
         )
