@@ -24,7 +24,7 @@ from support import SCHEMA, people
 pytest.importorskip("torch")
 
 from sfumato.classify.locally_linear import LocallyLinear
-from sfumato.methods.embedding import trained_extractor
+from sfumato.methods.embedding import mepf, trained_extractor
 from sfumato.methods.embedding.mepf import Mepf
 from sfumato.methods.gan import learner as gan_learner
 from sfumato.methods.gan.method import Gan
@@ -46,7 +46,9 @@ METHODS: dict[str, tuple[Method, Schema]] = {
     "gan, features": (Gan(space="features", **GAN), PICTURES),
     "mepf, trained": (Mepf(network="trained", grid=2, steps=2, stopping=True), PICTURES),
     "mepf, public start": (Mepf(network="untrained", steps=2), PICTURES),
+    "mepf, drawn start": (Mepf(network="untrained", steps=2), PICTURES),
 }
+WITHOUT_PAIR = ("mepf, trained", "mepf, drawn start")
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +88,8 @@ def test_methods_ask_the_same_of_neighbours_and_keep_to_their_bounds(
     monkeypatch.setattr(trained_extractor, "SCHEDULE", SHORT)
     monkeypatch.setattr(gan_learner, "_PRACTICE", 2)
     method, schema = METHODS[name]
-    if hasattr(method, "pair") and schema.images and name != "mepf, trained":
+    monkeypatch.setattr(mepf, "_DRAWN", 20)
+    if hasattr(method, "pair") and schema.images and name not in WITHOUT_PAIR:
         method = replace(method, pair=pair)
     rows = rows_of(schema, 20)
     budget = Budget(epsilon=4, relation=relation)
