@@ -26,8 +26,8 @@ benchmark tables take categories and bounds (rounded outwards) from the public f
 Measured with the noise of the Gaussian curve: `mepf`, Adult, the papers' tables cervical, credit and epileptic, and
 `moments` with add-remove neighbours on MNIST, FashionMNIST and USPS, and whatever was measured after that. All other figures are older, with the noise that
 zCDP asks for (11 to 18% more variance). The new ones were run beside other work, all seeds in one process, so that their
-memory holds the classifiers of earlier seeds, too. Figures of `pairs` other than those of Adult, the patients and
-interactions are of eight smaller mixtures, and of 15% of the budget for single columns.
+memory holds the classifiers of earlier seeds, too. Figures of `pairs` other than those of Adult, the patients,
+interactions, regions and the scoreboard are of eight smaller mixtures, and of 15% of the budget for single columns.
 """
 
 NOTES = {

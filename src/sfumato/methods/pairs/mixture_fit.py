@@ -39,7 +39,7 @@ COMPONENTS = 200
 RESTARTS = 4  # at most; fewer where a step is more than a quarter of STEP_WORK
 STEPS = 1000  # at most; fewer, down to FEWEST_STEPS, where one restart is more than all of it
 FEWEST_STEPS = 500
-STEP_WORK = 1e8  # classes * components * squared groups, over all restarts: about a minute
+STEP_WORK = 4e8  # classes * components * squared groups, over all restarts: a minute or two
 
 _WARM = 0.3  # share of the steps at the first penalty
 _COOL = 0.3  # share of the steps, at the end, with falling step width
