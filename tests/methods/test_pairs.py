@@ -195,7 +195,7 @@ def test_what_the_model_gives_no_probability_is_refused_by_name() -> None:
     model = fit(people(500), SCHEMA, target="sick")
     assert isinstance(model, PairsModel)
     mixture = replace(model.mixture, class_shares=np.array([1.0, 0.0]))
-    healthy = replace(model, mixture=mixture)
+    healthy = replace(model, mixture=mixture, outcome=None)
     assert set(healthy.sample(9, given={"sick": [True, False]})["sick"].to_pylist()) == {False}
     with pytest.raises(SfumatoError, match="no row with what is given for 'age' and 'sick'"):
         healthy.sample(9, given={"age": (20, 30), "sick": True})

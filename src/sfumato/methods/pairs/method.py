@@ -30,6 +30,8 @@ from sfumato.methods.pairs.mixture import ImpossibleError, Mixture
 from sfumato.methods.pairs.mixture_fit import fit_mixture
 from sfumato.methods.pairs.noisy_tables import NoisyTables
 from sfumato.methods.pairs.one_way import OneWay, even_one_way, plan_one_way, release_one_way
+from sfumato.methods.pairs.outcome import Outcome
+from sfumato.methods.pairs.outcome_fit import fit_outcome
 from sfumato.methods.pairs.table_choice import MAX_CELLS, TableChoice, choose_tables
 from sfumato.methods.repeated_draws import draw_until
 from sfumato.methods.target_advice import target_advice
@@ -150,12 +152,13 @@ class Pairs(Method):
         }
         tables = _release_tables(curator, choice, features, grouped, target, classes)
         masses = [grouped[i].group_mass for i in features]
+        class_counts = tables.class_counts(
+            np.array([one_way.rows]) if classes is None else classes.group_mass, one_way.sigma
+        )
         mixture = fit_mixture(
             tables,
             masses,
-            tables.class_counts(
-                np.array([one_way.rows]) if classes is None else classes.group_mass, one_way.sigma
-            ),
+            class_counts,
             components=self.components,
             restarts=self.restarts,
             seed=self.seed,
@@ -172,6 +175,7 @@ class Pairs(Method):
             releases=tuple(curator.releases),
             columns=[grouped[i] for i in range(len(grouped))],
             mixture=mixture,
+            outcome=fit_outcome(mixture, tables, class_counts, self.seed),
             target=target,
             row_count=one_way.rows,
             at_least=one_way.at_least,
@@ -249,13 +253,15 @@ def _release_tables(
 class PairsModel(Model):
     """A mixture over the grouped columns, and the cells within the groups.
 
-    The mixture's columns are all but the target, whose groups are its classes.
+    The mixture's columns are all but the target, whose groups are its classes. The outcome, where
+    there is one, draws these; models of earlier versions have none.
     """
 
     columns: list[GroupedColumn]
     mixture: Mixture
     target: int | None
     row_count: float
+    outcome: Outcome | None = None
     at_least: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
     guessed_shares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
@@ -275,7 +281,10 @@ class PairsModel(Model):
         return {name: share for name, share in shares if share > 0}
 
     def sample(self, n: int | None = None, given: Given | None = None, seed: int = 0) -> pa.Table:
-        """Draw rows; conditions are met exactly, by reweighting the mixture's components."""
+        """Draw rows; conditions are met exactly.
+
+        Those on the target are waited for, others reweight the mixture's components.
+        """
         rng = np.random.default_rng(seed)
         count = self.how_many(n)
         table = self._drawn(count, given or {}, rng)
@@ -293,18 +302,19 @@ class PairsModel(Model):
         def draw(rows: int) -> pa.Table:
             return codec.decode(self._draw_codes(rows, conditions, rng), rng, conditions)
 
-        def meets(rows: pa.Table) -> NDArray[np.bool_]:
-            columns = {name: rows[name].combine_chunks() for name in later}
-            met = [each.meets(columns[name]) for name, each in later.items()]
-            return np.asarray(np.all(met, axis=0))
+        def draw_met(rows: int) -> pa.Table:
+            drawn = draw(rows)
+            met = [each.meets(drawn[name].combine_chunks()) for name, each in later.items()]
+            return drawn.filter(pa.array(np.all(met, axis=0)))
 
         if not later:
             return draw(count)
-        found = draw_until(count, draw, meets, rng)
+        found = draw_until(count, draw_met, rng)
         if found is None:
             names = " and ".join(f"'{name}'" for name in given)
             raise SfumatoError(f"the model holds hardly any row with what is given for {names}")
-        return codec.renumbered(found)
+        parts, chosen = found
+        return codec.renumbered(pa.concat_tables(parts).take(pa.array(chosen)))
 
     def _draw_codes(
         self, count: int, conditions: dict[int, Condition], rng: np.random.Generator
@@ -315,7 +325,10 @@ class PairsModel(Model):
         given = {place: likelihoods[i] for place, i in enumerate(features) if i in likelihoods}
         given_class = None if self.target is None else likelihoods.get(self.target)
         try:
-            classes, drawn = self.mixture.sample(count, rng, given, given_class)
+            if self.outcome is None:
+                classes, drawn = self.mixture.sample(count, rng, given, given_class)
+            else:
+                classes, drawn = self.outcome.sample(self.mixture, count, rng, given, given_class)
         except ImpossibleError:
             names = " and ".join(f"'{self._codec.names[i]}'" for i in kept)
             raise SfumatoError(f"the model holds no row with what is given for {names}") from None
@@ -329,7 +342,8 @@ class PairsModel(Model):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {
-            **{f"mixture/{key}": array for key, array in self.mixture.arrays().items()},
+            **_prefixed("mixture/", self.mixture.arrays()),
+            **_prefixed("outcome/", {} if self.outcome is None else self.outcome.arrays()),
             **save_columns(self.columns),
             "target": np.array([] if self.target is None else [self.target], np.int64),
             "row_count": np.array([self.row_count]),
@@ -339,17 +353,26 @@ class PairsModel(Model):
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], **common: Any) -> PairsModel:
-        mixture = {k.removeprefix("mixture/"): a for k, a in arrays.items() if "mixture/" in k}
+        outcome = _with_prefix("outcome/", arrays)
         target = arrays["target"].tolist()
         return cls(
             columns=load_columns(arrays),
-            mixture=Mixture.from_arrays(mixture),
+            mixture=Mixture.from_arrays(_with_prefix("mixture/", arrays)),
+            outcome=Outcome.from_arrays(outcome) if outcome else None,
             target=target[0] if target else None,
             row_count=float(arrays["row_count"][0]),
             at_least=arrays.get("at_least", np.ones(1)),
             guessed_shares=arrays.get("guessed", np.zeros(0)),
             **common,
         )
+
+
+def _prefixed(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {prefix + key: array for key, array in arrays.items()}
+
+
+def _with_prefix(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
 
 
 Pairs.model_class = PairsModel
