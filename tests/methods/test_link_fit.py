@@ -27,7 +27,7 @@ def test_odds_give_the_table_and_keep_the_components_margins() -> None:
 
 
 def test_links_are_a_forest_of_the_strongest_with_parents_first() -> None:
-    evidence = {(0, 1): 9.0, (1, 2): 8.0, (0, 2): 7.0, (2, 3): 6.0, (4, 5): 5.0, (3, 4): 0.5}
+    evidence = {(0, 1): 9.0, (1, 2): 8.0, (0, 2): 7.0, (2, 3): 6.0, (4, 5): 5.0, (3, 4): -0.5}
     one = np.ones((1, 1))
     found = choose_links({pair: Relation(e, one, one, 1.0, 0.0) for pair, e in evidence.items()})
     assert sorted(map(sorted, found)) == [[0, 1], [1, 2], [2, 3], [4, 5]]

@@ -187,15 +187,19 @@ def group_cells(mass: Floats, ordered: int, sigma: float, most: int = MAX_GROUPS
     Neighbours are merged until they stand out of the noise (`NEIGHBOUR_SIGMAS`), or into `most`
     groups of even mass where there is more; a cell that is heavy by itself keeps apart, and a few
     groups are kept whatever the noise. The other cells have no neighbours to hide in: each that
-    carries `OTHER_SIGMAS` is a group, and the small ones together are one.
+    carries `OTHER_SIGMAS` is a group, and the small ones together are one. A line of no more than
+    `most` cells is treated like them: a grade may stand for one category of another column.
 
-    >>> group_cells(np.array([1.0, 1.0, 8.0, 1.0, 9.0, 0.1]), 4, 0.5).tolist()
+    >>> group_cells(np.array([1.0, 1.0, 8.0, 1.0, 9.0, 0.1]), 4, 0.5, most=3).tolist()
     [0, 0, 1, 1, 2, 0]
     """
     groups = np.full(len(mass), -1, np.int32)
     along = np.asarray(mass[:ordered], np.float64)
     least = min(NEIGHBOUR_SIGMAS * sigma, float(along.sum()) / LEAST_GROUPS)
-    groups[:ordered] = _merge_neighbours(along, least, most)
+    enough = float(along.sum()) / most
+    if ordered <= most:
+        least = enough = min(OTHER_SIGMAS * sigma, least)
+    groups[:ordered] = _merge_neighbours(along, least, enough)
     used = int(groups.max(initial=-1)) + 1
     least = OTHER_SIGMAS * sigma
     others = ordered + np.argsort(-mass[ordered:], kind="stable")
@@ -247,12 +251,12 @@ def draw_cells(
     return np.asarray(order[np.clip(place, first[groups], first[groups + 1] - 1)], np.int64)
 
 
-def _merge_neighbours(mass: NDArray[np.float64], least: float, most: int) -> Partition:
-    """Close a group when it has its even share, and before a cell that has one by itself."""
+def _merge_neighbours(mass: NDArray[np.float64], least: float, enough: float) -> Partition:
+    """Close a group when it has enough, and before a cell that has enough by itself."""
     groups = np.zeros(len(mass), np.int32)
     if not mass.sum() > 0:
         return groups
-    enough = max(least, float(mass.sum()) / most)
+    enough = max(least, enough)
     used = start = 0
     gathered = 0.0
     for cell, own in enumerate(mass.tolist()):

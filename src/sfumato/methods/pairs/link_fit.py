@@ -20,7 +20,7 @@ from sfumato.methods.pairs.relations import Relation, find_relations
 
 Floats = NDArray[np.floating[Any]]
 
-_LEAST_EVIDENCE = 1.0
+_LEAST_EVIDENCE = 0.0  # even odds
 _ROUNDS = 60  # of fitting odds, each with
 _SWEEPS = 4  # of fitting margins
 _POWERS = (1.0, 1.25, 1.5, 2.0, 3.0)
