@@ -52,6 +52,16 @@ def test_synthetic_digits_teach_a_classifier() -> None:
     assert 0.999 * 10 < model.guarantee.epsilon <= 10 * (1 + 1e-9)
 
 
+def test_a_model_has_as_many_axes_as_asked_for_and_its_releases_are_as_planned() -> None:
+    method, budget = sf.Moments(axes=3), sf.Budget(epsilon=50)
+    model = seeded_fit(method, digits(), SCHEMA, budget)
+    assert model.images.basis.axes.shape[1] == 3  # type: ignore[attr-defined]
+    planned = {spend.name: spend.dim for spend in method.plan(SCHEMA, budget).spends}
+    assert all(release.values.size <= planned[release.name] for release in model.releases)
+    with pytest.raises(SfumatoError, match="axes must lie between 1 and 200"):
+        sf.Moments(axes=0)
+
+
 def test_other_seeds_and_other_arithmetic_cost_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ STOP_RATIO = 0.01  # ten times the noise per sensitivity
 _GRID_BITS = 22
 _PICTURES = 3000  # in a bank of public ones
 _DRAWN = 10_000  # in a bank of drawn ones
+_AXES = 60  # of the moments of which these are drawn
 _GREY_CODE, _CODE = 32, 64  # random numbers behind a grey image, and behind a colour image
 _JUDGED_IMAGES = 1000
 
@@ -211,7 +212,8 @@ class Mepf(EmbeddingMethod):
         """Say what would be released, and trained."""
         plan = super().plan(schema, budget)
         if self._pixels:
-            moments = plan_moments(self.codec(schema), budget, self._pixels * self._whole)
+            share = self._pixels * self._whole
+            moments = plan_moments(self.codec(schema), budget, share, _AXES)
             plan = replace(plan, spends=plan.spends + moments)
         if self.network != TRAINED:
             return plan
@@ -274,7 +276,9 @@ class Mepf(EmbeddingMethod):
         assert isinstance(curator.codec, ImageCodec)
         share = self._pixels * self._whole
         # With detail: classifiers that are trained to the end, as the paper's are, need it.
-        model = MomentFit(curator, curator.codec, rng, progress, detail=True, share=share).model()
+        model = MomentFit(
+            curator, curator.codec, rng, progress, detail=True, share=share, axes=_AXES
+        ).model()
         for label, pictures in enumerate(bank.pictures.data):
             pictures.copy_(torch.from_numpy(model.images(label, len(pictures), rng)))
 

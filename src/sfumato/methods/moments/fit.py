@@ -39,7 +39,8 @@ Floats = NDArray[np.float64]
 _EXTENT, _BASIS, _SHAPE, _RADIUS, _CELL = 0.03, 0.20, 0.35, 0.03, 0.39
 
 _COEFFICIENTS = (16, 200)  # the fewest and the most
-_DIMENSIONS = (8, 60)
+_FEWEST_AXES = 8
+_AXES, _ROWS_PER_AXIS = (60, 120), 50  # the most, by the images of a class
 _EDGE = 0.2  # denoised eigenvalues are kept from this share of the noise's largest one
 _WHITENING = 0.30  # axes are scaled by eigenvalue ** -this; 0.5 would whiten
 _BOUNDS = (0.7, 0.7, 0.8)  # of basis, shape and cell vectors, over their root mean square length
@@ -50,9 +51,12 @@ _DRAWS_FOR_CENTRES = 3000  # of each class, or 20 for each centre where that is 
 _FIRST_RADIUS = (-0.03, 0.25)  # of the log radius, until it is released
 
 
-def plan_moments(codec: ImageCodec, budget: Budget, share: float = 1.0) -> tuple[Spend, ...]:
+def plan_moments(
+    codec: ImageCodec, budget: Budget, share: float = 1.0, axes: int | None = None
+) -> tuple[Spend, ...]:
     """Say what a fit for a share of the budget would release at the most."""
-    k, p, d = codec.classes, min(_COEFFICIENTS[1], math.prod(codec.shape)), _DIMENSIONS[1]
+    k, p = codec.classes, min(_COEFFICIENTS[1], math.prod(codec.shape))
+    d = min(p, axes or _AXES[1])
     groups = min(k * _MOST_GROUPS, max(k, _MOST_GROUPS_IN_ALL))
     cells = min(k * _MOST_CELLS, max(k, _MOST_CELLS_IN_ALL))
     planned = [
@@ -139,6 +143,7 @@ class MomentFit:
         progress: Progress,
         detail: bool = False,
         share: float = 1.0,
+        axes: int | None = None,
     ) -> None:
         self._curator = curator
         self._codec = codec
@@ -146,6 +151,7 @@ class MomentFit:
         self._progress = progress
         self._with_detail = detail
         self._share = share
+        self._axes = axes
 
     def model(self) -> ImageModel:
         """Go through all releases."""
@@ -199,8 +205,8 @@ class MomentFit:
         values, axes = np.linalg.eigh(covariance)
         values, axes = values[::-1], axes[:, ::-1]
         edge = _EDGE * math.sqrt(2 * count) * found.noise.square / rows  # of a semicircle
-        low, most = _DIMENSIONS
-        kept = int(np.clip((values > edge).sum(), min(low, count), most))
+        most = self._axes or int(np.clip(rows / classes / _ROWS_PER_AXIS, *_AXES))
+        kept = int(np.clip((values > edge).sum(), min(_FEWEST_AXES, count, most), most))
         values, axes = np.maximum(values[:kept], edge / 2), axes[:, :kept]
         scale = values**-_WHITENING
         departures = found.sums / self._counts[:, None] - mean
