@@ -23,6 +23,7 @@ from sfumato.statistics.counts import Axis, Counts
 from sfumato.statistics.fourier import Fourier
 from sfumato.statistics.hermite import Hermite
 from sfumato.statistics.level_tables import LevelTable, ProductKernel, SumKernel
+from sfumato.statistics.pixel_levels import PixelLevels
 
 CELLS = (3, 5, 4)
 NUMBERS = 4
@@ -100,6 +101,7 @@ CASES: dict[str, Statistic] = {
     "per class": PerClass(Quantized(Raw(nonnegative=False)), column=1, classes=5),
     "per class, non-negative": PerClass(Quantized(Raw(nonnegative=True)), column=1, classes=5),
     "counts": Counts([(_axis(0, 3),), (_axis(1, 2), _axis(2, 4)), (_axis(0, 2), _axis(1, 5))]),
+    "pixel levels": PixelLevels(NUMBERS),
     "weighted": Weighted(Counts([(_axis(0, 3),)]), 1000),
     "concatenation": Concat(
         [
@@ -201,6 +203,12 @@ def test_the_bounds_are_reached() -> None:
     long = Batch(np.zeros((1, 3), np.int32), np.array([[9, 0, 0, 0]], np.float32))
     far = Batch(np.zeros((1, 3), np.int32), np.array([[-9, 0, 0, 0]], np.float32))
     assert _moved(statistic, long, far) >= 0.999999 * statistic.sensitivity(Relation.REPLACE_ONE)
+    levels = PixelLevels(NUMBERS)
+    dark, bright = (
+        Batch(np.zeros((1, 3), np.int32), np.full((1, NUMBERS), unit, np.float32))
+        for unit in (0, 1)
+    )
+    assert _moved(levels, dark, bright) == levels.sensitivity(Relation.REPLACE_ONE)
 
 
 def test_a_map_that_gives_a_row_two_vectors_is_refused() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,12 @@ from sfumato.methods.clusters import k_means
 from sfumato.methods.expectation import Expectation, smallest_class
 from sfumato.methods.moments.detail import Detail
 from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel
+from sfumato.methods.moments.levels import Levels, denoised_levels
 from sfumato.methods.moments.shrinkage import denoised_ordered, denoised_shape, shrunk
 from sfumato.privacy.budget import Budget, Relation, Spend
 from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.release import Curator
+from sfumato.privacy.statistic import Statistic
 from sfumato.progress import Progress
 from sfumato.statistics.exact_map import ExactMap
 from sfumato.statistics.frequencies import LowFrequencies
@@ -32,11 +35,13 @@ from sfumato.statistics.labelled_vectors import (
     shortened,
 )
 from sfumato.statistics.moments import LabelledMoments, LabelledVectors, MomentSums, Sizes
+from sfumato.statistics.pixel_levels import PixelLevels
 
 Floats = NDArray[np.float64]
 
 # Shares of the budget.
 _EXTENT, _BASIS, _SHAPE, _RADIUS, _CELL = 0.03, 0.20, 0.35, 0.03, 0.39
+_LEVEL = 0.05  # taken from that of the cells where there are levels
 
 _COEFFICIENTS = (16, 200)  # the fewest and the most
 _FEWEST_AXES = 8
@@ -48,26 +53,38 @@ _ROWS_PER_GROUP, _MOST_GROUPS, _MOST_GROUPS_IN_ALL = 200.0, 20, 1000  # rows ove
 _ROWS_PER_CELL, _MOST_CELLS, _MOST_CELLS_IN_ALL = 20.0, 200, 10_000
 _DRAWS = 200_000  # in all, to learn what is expected of groups and cells
 _DRAWS_FOR_CENTRES = 3000  # of each class, or 20 for each centre where that is more
+_MOST_LEVELLED = 4096  # pixels of an image: the noise on their levels takes time
+_DRAWS_FOR_LEVELS = 20_000  # in all
 _FIRST_RADIUS = (-0.03, 0.25)  # of the log radius, until it is released
 
 
 def plan_moments(
-    codec: ImageCodec, budget: Budget, share: float = 1.0, axes: int | None = None
+    codec: ImageCodec,
+    budget: Budget,
+    share: float = 1.0,
+    axes: int | None = None,
+    levels: bool = True,
 ) -> tuple[Spend, ...]:
     """Say what a fit for a share of the budget would release at the most."""
     k, p = codec.classes, min(_COEFFICIENTS[1], math.prod(codec.shape))
     d = min(p, axes or _AXES[1])
     groups = min(k * _MOST_GROUPS, max(k, _MOST_GROUPS_IN_ALL))
     cells = min(k * _MOST_CELLS, max(k, _MOST_CELLS_IN_ALL))
-    planned = [
+    planned: list[tuple[str, Statistic, float]] = [
         ("extent", _extent(Sizes(1, p + 1)), _EXTENT),
         ("basis", _basis(Sizes(k, p)), _BASIS),
         ("classes", _shape(Sizes(k, d)), _SHAPE / 2),
         ("groups", _shape(Sizes(groups, d)), _SHAPE / 2),
         ("radius", _radius(Sizes(groups, 2)), _RADIUS),
-        ("cells", _cell(Sizes(cells, d), budget), _CELL),
+        ("cells", _cell(Sizes(cells, d), budget), _CELL - _level_share(codec, levels)),
     ]
+    if _level_share(codec, levels):
+        planned.append(("levels", PixelLevels(math.prod(codec.shape)), _LEVEL))
     return tuple(plan_spend(name, what, budget, share * part) for name, what, part in planned)
+
+
+def _level_share(codec: ImageCodec, wanted: bool) -> float:
+    return _LEVEL if wanted and math.prod(codec.shape) <= _MOST_LEVELLED else 0.0
 
 
 def expect_moments(codec: ImageCodec, budget: Budget, rows: int) -> tuple[Expectation, ...]:
@@ -144,6 +161,7 @@ class MomentFit:
         detail: bool = False,
         share: float = 1.0,
         axes: int | None = None,
+        levels: bool = True,
     ) -> None:
         self._curator = curator
         self._codec = codec
@@ -152,6 +170,8 @@ class MomentFit:
         self._with_detail = detail
         self._share = share
         self._axes = axes
+        self._level = _level_share(codec, levels)
+        self._cell = _CELL - self._level
 
     def model(self) -> ImageModel:
         """Go through all releases."""
@@ -159,7 +179,8 @@ class MomentFit:
         self._learn_basis()
         self._learn_shapes()
         self._learn_radii()
-        return self._learn_cells()
+        model = self._learn_cells()
+        return self._with_levels(model) if self._level else model
 
     def _release(self, name: str, moments: LabelledMoments, share: float) -> MomentSums:
         release = self._curator.release(name, moments, self._share * share)
@@ -322,14 +343,14 @@ class MomentFit:
         model = ImageModel(self._basis, self._ellipse, self._counts)
         classes, budget = self._codec.classes, self._curator.budget
         trial = _cell(Sizes(classes, self._coordinates.dim), budget)
-        per_row = trial.noise(self._noise(trial, _CELL)).sum_
+        per_row = trial.noise(self._noise(trial, self._cell)).sum_
         most = min(_MOST_CELLS, max(1, _MOST_CELLS_IN_ALL // classes))
         sizes = np.clip(self._counts / (_ROWS_PER_CELL * per_row), 1, most).astype(int)
         laid = self._curator.layout("cells", lambda: self._cells(model, sizes))
         codebook, bound = Codebook(laid["centres"], tuple(sizes.tolist())), float(laid["bound"])
         expected, expected_means = laid["expected"], laid["expected_means"]
         vectors = Residuals(self._coordinates, codebook, bound)
-        found = self._release("cells", _cell(vectors, budget), _CELL)
+        found = self._release("cells", _cell(vectors, budget), self._cell)
         base = np.maximum(expected, 1.0)
         excess = shrunk((found.counts - expected) / base, (found.noise.count / base) ** 2) * base
         counts = np.maximum(expected + excess, 0.02 * expected + 0.5)
@@ -343,6 +364,20 @@ class MomentFit:
             Cells(codebook, counts / np.maximum(expected, 1e-9), shifts),
             self._detail if self._with_detail else None,
         )
+
+    def _with_levels(self, model: ImageModel) -> ImageModel:
+        """Make pixels as dark and bright as released, where images have their detail."""
+        statistic = PixelLevels(math.prod(self._codec.shape))
+        release = self._curator.release("levels", statistic, self._share * self._level)
+        if model.detail is None:
+            return model
+        rows = float(self._counts.sum())
+        sizes = np.ceil(_DRAWS_FOR_LEVELS * self._counts / rows).astype(int).tolist()
+        drawn = np.concatenate(
+            [model.unbounded(label, size, self._rng) for label, size in enumerate(sizes)]
+        )
+        shares = denoised_levels(statistic.read(release.values), release.sigma, rows, drawn)
+        return replace(model, levels=Levels.of(drawn, shares))
 
     def _cells(self, model: ImageModel, sizes: NDArray[np.int64]) -> dict[str, Floats]:
         """Lay out cells: their centres, how long residuals are, and what to expect in each."""

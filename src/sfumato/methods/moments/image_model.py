@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato.methods.moments.deformation import Deformation
 from sfumato.methods.moments.detail import Detail
+from sfumato.methods.moments.levels import Levels
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.labelled_vectors import Codebook
 
@@ -94,6 +95,7 @@ class ImageModel:
     class_counts: Floats
     cells: Cells | None = None
     detail: Detail | None = None
+    levels: Levels | None = None
 
     def draw(self, label: int, count: int, rng: np.random.Generator) -> Floats:
         """Draw the coordinates of images of a class, not mended by cells."""
@@ -103,6 +105,18 @@ class ImageModel:
         self, label: int, count: int, rng: np.random.Generator, deform: float = 0.0
     ) -> Singles:
         """Draw images of a class, pixels in [0, 1], and deform them a little."""
+        pixels = self.unbounded(label, count, rng)
+        for piece in _pieces(count):
+            if self.levels is not None:
+                pixels[piece] = self.levels(pixels[piece])
+            np.clip(pixels[piece], 0.0, 1.0, out=pixels[piece])
+            if deform:
+                images = pixels[piece].reshape(-1, *self.basis.frequencies.shape)
+                pixels[piece] = Deformation(deform)(images, rng).reshape(len(images), -1)
+        return pixels
+
+    def unbounded(self, label: int, count: int, rng: np.random.Generator) -> Singles:
+        """Draw images of a class, whose pixels may leave their range by what is added last."""
         if self.cells is None:
             z = self._elliptical(label, count, rng)
             shifts = np.zeros_like(z)
@@ -118,10 +132,6 @@ class ImageModel:
             if self.detail is not None:
                 drawn = self.detail.draw(label, z[piece], rng)
                 pixels[piece] += drawn @ self.basis.frequencies.matrix.astype(np.float32)
-            np.clip(pixels[piece], 0.0, 1.0, out=pixels[piece])
-            if deform:
-                images = pixels[piece].reshape(-1, *self.basis.frequencies.shape)
-                pixels[piece] = Deformation(deform)(images, rng).reshape(len(images), -1)
         return pixels
 
     def _elliptical(self, label: int, count: int, rng: np.random.Generator) -> Floats:
@@ -175,6 +185,8 @@ class ImageModel:
                 "detail_slopes": self.detail.slopes,
                 "detail_root": self.detail.root,
             }
+        if self.levels is not None:
+            arrays["level_knots"] = self.levels.knots
         return arrays
 
     @classmethod
@@ -192,6 +204,8 @@ class ImageModel:
         if "detail_root" in arrays:
             parts = [arrays[f"detail_{part}"] for part in ("offsets", "slopes", "root")]
             model = replace(model, detail=Detail(*parts))
+        if "level_knots" in arrays:
+            model = replace(model, levels=Levels(arrays["level_knots"]))
         return model
 
 

@@ -42,8 +42,9 @@ class Moments(Method):
     ----------
     detail
         Whether to add, at random, what the pooled second moments tell of an image beyond the
-        coordinates that are modelled. It costs nothing. Linear classifiers that are trained to the
-        end need it; others do better without.
+        coordinates that are modelled, and to make pixels as dark and as bright as they were
+        released to be. It costs nothing. Linear classifiers that are trained to the end and trees
+        need it; small networks do better without.
     axes
         How many coordinates of an image are modelled at the most, where the noise allows them. By
         default as many as a fiftieth of a class's images, between 60 and 120. Handwriting is a

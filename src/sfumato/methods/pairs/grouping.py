@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.methods.pairs.smoothing import smoothed
+from sfumato.methods.simplex import project_to_simplex
 
 Floats = NDArray[np.floating[Any]]
 Partition = NDArray[np.int32]
@@ -165,20 +166,6 @@ def _project_seen(values: Floats, total: float) -> NDArray[np.float64]:
     seen = ~np.isnan(values)
     mass[seen] = project_to_simplex(values[seen], total)
     return mass
-
-
-def project_to_simplex(values: Floats, total: float) -> NDArray[np.float64]:
-    """The nearest non-negative vector with the given sum.
-
-    >>> project_to_simplex(np.array([3.0, 1.0, -5.0]), 2.0).tolist()
-    [2.0, 0.0, 0.0]
-    """
-    if total <= 0:
-        return np.zeros(len(values))
-    falling = np.sort(np.asarray(values, np.float64))[::-1]
-    excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
-    last = np.flatnonzero(falling > excess)[-1]
-    return np.asarray(np.maximum(values - excess[last], 0.0), np.float64)
 
 
 def group_cells(mass: Floats, ordered: int, sigma: float, most: int = MAX_GROUPS) -> Partition:

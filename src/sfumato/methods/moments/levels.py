@@ -1,0 +1,61 @@
+"""Levels: pixels as dark and as bright as they were released to be.
+
+Draws are sums of smooth waves. Their pixels are a little above black where a real background is
+black, and grey where real edges are sharp. So each pixel's values are mapped, in their order, to
+those that the released levels of that pixel have, all classes together: which draw is the darker
+one stays, and how dark it is, is as released. A map for each class would be a mark by which a
+classifier tells synthetic classes apart, and which real images do not bear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.methods.moments.shrinkage import shrunk
+from sfumato.methods.simplex import project_to_simplex
+from sfumato.statistics.pixel_levels import BRIGHTEST, LEVEL_OF_BYTE
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """For each pixel, the largest drawn value of each level.
+
+    >>> half_black = np.array([[0.5, *[0] * 9, 0.5]])
+    >>> levels = Levels.of(np.linspace(-0.2, 0.8, 101, dtype=np.float32)[:, None], half_black)
+    >>> levels(np.array([[0.1], [0.29], [0.8]], np.float32)).round(2).ravel().tolist()
+    [0.0, 0.0, 1.0]
+    """
+
+    knots: Floats  # (pixels, levels), rising
+
+    @classmethod
+    def of(cls, drawn: Singles, shares: Floats) -> Levels:
+        """Find the knots at which drawn pixels (images, pixels) have these shares of levels."""
+        ordered = np.sort(drawn, axis=0)
+        ranks = np.cumsum(shares, axis=1) * len(ordered) - 1
+        places = np.clip(np.rint(ranks), 0, len(ordered) - 1).astype(np.int64)
+        knots = np.take_along_axis(ordered.T, places, axis=1).astype(np.float64)
+        return cls(knots + 1e-9 * np.arange(knots.shape[1]))
+
+    def __call__(self, pixels: Singles) -> Singles:
+        """Map drawn values (images, pixels) to the unit interval."""
+        mapped = np.empty_like(pixels)
+        for place, knots in enumerate(self.knots):
+            mapped[:, place] = np.interp(pixels[:, place], knots, BRIGHTEST / 255)
+        return mapped
+
+
+def denoised_levels(counts: NDArray[Any], sigma: float, rows: float, drawn: Singles) -> Floats:
+    """Give the shares of each pixel's levels: drawn ones, moved to what stands out of the noise."""
+    levels = LEVEL_OF_BYTE[np.rint(255 * np.clip(drawn, 0, 1)).astype(np.uint8)]
+    held = np.stack([(levels == level).mean(axis=0) for level in range(len(BRIGHTEST))], axis=1)
+    departure = np.asarray(counts, np.float64) / rows - held
+    shares = held + shrunk(departure, np.full(held.shape, (sigma / rows) ** 2))
+    return np.stack([project_to_simplex(pixel, 1.0) for pixel in shares])

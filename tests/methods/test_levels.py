@@ -1,0 +1,55 @@
+"""Drawn pixels become as dark and as bright as released levels say, and keep their order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.methods.moments.levels import Levels, denoised_levels
+from sfumato.statistics.pixel_levels import BRIGHTEST, LEVEL_OF_BYTE
+
+PIXELS = 30
+
+
+def drawn() -> np.ndarray:
+    """Give draws whose pixels differ in brightness."""
+    rng = np.random.default_rng(0)
+    middle = np.linspace(-0.1, 1.0, PIXELS)
+    return (middle + 0.3 * rng.standard_normal((20_000, PIXELS))).astype(np.float32)
+
+
+def level_shares(images: np.ndarray) -> np.ndarray:
+    levels = LEVEL_OF_BYTE[np.rint(255 * np.clip(images, 0, 1)).astype(int)]
+    return np.stack([(levels == level).mean(axis=0) for level in range(len(BRIGHTEST))], axis=1)
+
+
+def test_mapped_pixels_have_the_levels_that_were_asked_for() -> None:
+    wanted = np.random.default_rng(1).dirichlet(np.ones(len(BRIGHTEST)), PIXELS)
+    mapped = Levels.of(drawn(), wanted)(drawn())
+    assert mapped.min() >= 0
+    assert mapped.max() <= 1
+    # What lies between two levels may round to either: in the narrow one of near white, some.
+    assert np.abs(level_shares(mapped) - wanted).max() < 0.1
+    assert np.abs(level_shares(mapped) - wanted).mean() < 0.005
+
+
+def test_the_darker_of_two_draws_stays_so() -> None:
+    wanted = np.random.default_rng(1).dirichlet(np.ones(len(BRIGHTEST)), PIXELS)
+    before = np.sort(drawn()[:500], axis=0)
+    assert (np.diff(Levels.of(drawn(), wanted)(before), axis=0) >= 0).all()
+
+
+def test_counts_that_stand_out_are_believed_and_noise_is_not() -> None:
+    rng, rows = np.random.default_rng(2), 10_000.0
+    own = level_shares(drawn())
+    wanted = rng.dirichlet(np.ones(len(BRIGHTEST)), PIXELS)
+    for truth, sigma in ((wanted, 50.0), (own, 2_000.0)):
+        counts = rows * truth + rng.normal(0, sigma, truth.shape)
+        found = denoised_levels(counts, sigma, rows, drawn())
+        assert np.allclose(found.sum(axis=1), 1)
+        # Noise of 0.005 of the rows is hardly shrunk; of 0.2, it is shrunk to a part of it.
+        assert np.abs(found - truth).mean() < (0.006 if sigma == 50 else 0.03)
+
+
+def test_released_levels_of_the_draws_themselves_change_little() -> None:
+    levels = Levels.of(drawn(), level_shares(drawn()))
+    assert np.abs(levels(drawn()) - np.clip(drawn(), 0, 1)).max() < 0.04
