@@ -31,7 +31,7 @@ from sfumato.methods.pairs.outcome import Outcome, Term, cells_of, count_of, sof
 _DRAWS, _WORK = (10_000, 40_000), 8e6  # draws, so that draws * classes * columns is this at most
 _STEPS = 80  # of the quasi-Newton method, for each of the two fits
 _DEVIATION = 1.0  # of the weights of single columns
-_DOUBT = 0.2  # variance of the mixture's tables of a column and the class, over the released ones'
+_DOUBT = 0.1  # variance of the mixture's tables of a column and the class, over the released ones'
 _DEVIATIONS = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.8])  # of the weights of a pair
 _LEAST_EVIDENCE = 3.0
 _MOST_PAIRS = 30
