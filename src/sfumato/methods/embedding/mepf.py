@@ -213,7 +213,7 @@ class Mepf(EmbeddingMethod):
         plan = super().plan(schema, budget)
         if self._pixels:
             share = self._pixels * self._whole
-            moments = plan_moments(self.codec(schema), budget, share, _AXES, levels=False)
+            moments = plan_moments(self.codec(schema), budget, share, _AXES)
             plan = replace(plan, spends=plan.spends + moments)
         if self.network != TRAINED:
             return plan
@@ -277,14 +277,7 @@ class Mepf(EmbeddingMethod):
         share = self._pixels * self._whole
         # With detail: classifiers that are trained to the end, as the paper's are, need it.
         model = MomentFit(
-            curator,
-            curator.codec,
-            rng,
-            progress,
-            detail=True,
-            share=share,
-            axes=_AXES,
-            levels=False,
+            curator, curator.codec, rng, progress, detail=True, share=share, axes=_AXES
         ).model()
         for label, pictures in enumerate(bank.pictures.data):
             pictures.copy_(torch.from_numpy(model.images(label, len(pictures), rng)))

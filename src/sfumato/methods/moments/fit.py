@@ -63,7 +63,7 @@ def plan_moments(
     budget: Budget,
     share: float = 1.0,
     axes: int | None = None,
-    levels: bool = True,
+    levels: bool = False,
 ) -> tuple[Spend, ...]:
     """Say what a fit for a share of the budget would release at the most."""
     k, p = codec.classes, min(_COEFFICIENTS[1], math.prod(codec.shape))
@@ -161,7 +161,7 @@ class MomentFit:
         detail: bool = False,
         share: float = 1.0,
         axes: int | None = None,
-        levels: bool = True,
+        levels: bool = False,
     ) -> None:
         self._curator = curator
         self._codec = codec
@@ -369,8 +369,6 @@ class MomentFit:
         """Make pixels as dark and bright as released, where images have their detail."""
         statistic = PixelLevels(math.prod(self._codec.shape))
         release = self._curator.release("levels", statistic, self._share * self._level)
-        if model.detail is None:
-            return model
         rows = float(self._counts.sum())
         sizes = np.ceil(_DRAWS_FOR_LEVELS * self._counts / rows).astype(int).tolist()
         drawn = np.concatenate(
