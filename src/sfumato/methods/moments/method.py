@@ -96,7 +96,9 @@ class Moments(Method):
         codec = curator.codec
         assert isinstance(codec, ImageCodec)
         rng = np.random.default_rng(self.seed)
-        fitted = MomentFit(curator, codec, rng, progress, self.detail, axes=self.axes).model()
+        fitted = MomentFit(
+            curator, codec, rng, progress, self.detail, axes=self.axes, levels=self.detail
+        ).model()
         return MomentsModel(
             method=self,
             schema=curator.schema,
