@@ -7,6 +7,7 @@ import numpy as np
 from sfumato.methods.moments.levels import Levels, denoised_levels
 from sfumato.statistics.pixel_levels import BRIGHTEST, LEVEL_OF_BYTE
 
+SHAPE = (5, 6, 1)
 PIXELS = 30
 
 
@@ -44,10 +45,20 @@ def test_counts_that_stand_out_are_believed_and_noise_is_not() -> None:
     wanted = rng.dirichlet(np.ones(len(BRIGHTEST)), PIXELS)
     for truth, sigma in ((wanted, 50.0), (own, 2_000.0)):
         counts = rows * truth + rng.normal(0, sigma, truth.shape)
-        found = denoised_levels(counts, sigma, rows, drawn())
+        found = denoised_levels(counts, sigma, rows, drawn(), SHAPE)
         assert np.allclose(found.sum(axis=1), 1)
-        # Noise of 0.005 of the rows is hardly shrunk; of 0.2, it is shrunk to a part of it.
+        # Noise of 0.005 of the rows is hardly shrunk; of 0.2, hardly anything of it is left.
         assert np.abs(found - truth).mean() < (0.006 if sigma == 50 else 0.03)
+
+
+def test_what_neighbours_have_in_common_is_seen_through_noise() -> None:
+    rng, rows, sigma = np.random.default_rng(3), 10_000.0, 300.0
+    truth = level_shares(drawn())
+    truth[:, 0] += 0.2
+    truth /= truth.sum(axis=1, keepdims=True)
+    counts = rows * truth + rng.normal(0, sigma, truth.shape)
+    found = denoised_levels(counts, sigma, rows, drawn(), SHAPE)
+    assert np.abs(found - truth).mean() < 0.5 * np.abs(counts / rows - truth).mean()
 
 
 def test_released_levels_of_the_draws_themselves_change_little() -> None:

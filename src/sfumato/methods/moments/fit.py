@@ -374,7 +374,8 @@ class MomentFit:
         drawn = np.concatenate(
             [model.unbounded(label, size, self._rng) for label, size in enumerate(sizes)]
         )
-        shares = denoised_levels(statistic.read(release.values), release.sigma, rows, drawn)
+        counts = statistic.read(release.values)
+        shares = denoised_levels(counts, release.sigma, rows, drawn, self._codec.shape)
         return replace(model, levels=Levels.of(drawn, shares))
 
     def _cells(self, model: ImageModel, sizes: NDArray[np.int64]) -> dict[str, Floats]:

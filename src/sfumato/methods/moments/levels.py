@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import dctn, idctn
+from scipy.optimize import isotonic_regression
 
-from sfumato.methods.moments.shrinkage import shrunk
 from sfumato.methods.simplex import project_to_simplex
 from sfumato.statistics.pixel_levels import BRIGHTEST, LEVEL_OF_BYTE
 
@@ -52,10 +53,25 @@ class Levels:
         return mapped
 
 
-def denoised_levels(counts: NDArray[Any], sigma: float, rows: float, drawn: Singles) -> Floats:
-    """Give the shares of each pixel's levels: drawn ones, moved to what stands out of the noise."""
+def denoised_levels(
+    counts: NDArray[Any], sigma: float, rows: float, drawn: Singles, shape: tuple[int, int, int]
+) -> Floats:
+    """Give the shares of each pixel's levels: drawn ones, moved to what stands out of the noise.
+
+    Neighbouring pixels differ little from each other: what is released beyond the draws is taken
+    apart by frequency over the image, and of each is kept the share of signal in it (Wiener). The
+    signal is taken to fall with the frequency, as isotonic regression finds it.
+    """
     levels = LEVEL_OF_BYTE[np.rint(255 * np.clip(drawn, 0, 1)).astype(np.uint8)]
     held = np.stack([(levels == level).mean(axis=0) for level in range(len(BRIGHTEST))], axis=1)
-    departure = np.asarray(counts, np.float64) / rows - held
-    shares = held + shrunk(departure, np.full(held.shape, (sigma / rows) ** 2))
+    departure = (np.asarray(counts, np.float64) / rows - held).reshape(*shape, -1)
+    waves = dctn(departure, axes=(0, 1), norm="ortho")
+    power, noise = np.mean(waves**2, axis=(2, 3)), (sigma / rows) ** 2
+    order = np.argsort(np.hypot(*np.indices(power.shape)), axis=None, kind="stable")
+    signal = np.empty(power.size)
+    signal[order] = isotonic_regression(power.ravel()[order], increasing=False).x - noise
+    signal = np.maximum(signal, 0.0)
+    kept = signal / np.maximum(signal + noise, 1e-300)
+    found = idctn(waves * kept.reshape(*power.shape, 1, 1), axes=(0, 1), norm="ortho")
+    shares = held + found.reshape(held.shape)
     return np.stack([project_to_simplex(pixel, 1.0) for pixel in shares])
