@@ -33,6 +33,18 @@ def test_mapped_pixels_have_the_levels_that_were_asked_for() -> None:
     assert np.abs(level_shares(mapped) - wanted).mean() < 0.005
 
 
+def test_draws_beyond_all_others_stay_within_the_levels_that_there_are() -> None:
+    shares = np.zeros((PIXELS, len(BRIGHTEST)))
+    shares[:, 4:6] = 0.5  # bytes 64 to 127
+    shares[0], shares[1] = np.eye(len(BRIGHTEST))[[0, -1]]  # black, white
+    levels = Levels.of(drawn(), shares)
+    mapped = 255 * levels(np.linspace(-9, 9, 50, dtype=np.float32)[:, None].repeat(PIXELS, axis=1))
+    assert mapped[:, 0].max() == 0
+    assert mapped[:, 1].min() >= BRIGHTEST[-2]
+    assert mapped[:, 2:].min() >= BRIGHTEST[3]
+    assert mapped[:, 2:].max() <= BRIGHTEST[5] + 1e-3
+
+
 def test_the_darker_of_two_draws_stays_so() -> None:
     wanted = np.random.default_rng(1).dirichlet(np.ones(len(BRIGHTEST)), PIXELS)
     before = np.sort(drawn()[:500], axis=0)

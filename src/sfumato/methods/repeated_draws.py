@@ -35,7 +35,7 @@ def draw_until(
     kept: list[Rows] = []
     found = drawn = 0
     while found < count or not kept:
-        share = max(found / max(drawn, 1), _RAREST)
+        share = max(found / drawn, _RAREST) if drawn else 1.0
         size = int(np.clip(1.1 * (count - found) / share, _FEWEST, _MOST))
         met = draw(size)
         kept.append(met)

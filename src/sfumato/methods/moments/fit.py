@@ -54,7 +54,7 @@ _ROWS_PER_CELL, _MOST_CELLS, _MOST_CELLS_IN_ALL = 20.0, 200, 10_000
 _DRAWS = 200_000  # in all, to learn what is expected of groups and cells
 _DRAWS_FOR_CENTRES = 3000  # of each class, or 20 for each centre where that is more
 _MOST_LEVELLED = 4096  # pixels of an image: the noise on their levels takes time
-_DRAWS_FOR_LEVELS = 20_000  # in all
+_DRAWS_FOR_LEVELS, _VALUES_FOR_LEVELS = 20_000, 20_000_000  # in all, at the most
 _FIRST_RADIUS = (-0.03, 0.25)  # of the log radius, until it is released
 
 
@@ -370,9 +370,12 @@ class MomentFit:
         statistic = PixelLevels(math.prod(self._codec.shape))
         release = self._curator.release("levels", statistic, self._share * self._level)
         rows = float(self._counts.sum())
-        sizes = np.ceil(_DRAWS_FOR_LEVELS * self._counts / rows).astype(int).tolist()
+        draws = min(_DRAWS_FOR_LEVELS, _VALUES_FOR_LEVELS // statistic.pixels)
+        sizes = np.ceil(draws * self._counts / rows).astype(int).tolist()
+        # Of their own: the others' state depends on whether layouts were computed or kept.
+        rng = np.random.default_rng(0)
         drawn = np.concatenate(
-            [model.unbounded(label, size, self._rng) for label, size in enumerate(sizes)]
+            [model.unbounded(label, size, rng) for label, size in enumerate(sizes)]
         )
         counts = statistic.read(release.values)
         shares = denoised_levels(counts, release.sigma, rows, drawn, self._codec.shape)

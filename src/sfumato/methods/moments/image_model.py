@@ -186,7 +186,11 @@ class ImageModel:
                 "detail_root": self.detail.root,
             }
         if self.levels is not None:
-            arrays["level_knots"] = self.levels.knots
+            arrays |= {
+                "level_knots": self.levels.knots,
+                "level_darkest": self.levels.darkest,
+                "level_brightest": self.levels.brightest,
+            }
         return arrays
 
     @classmethod
@@ -205,7 +209,8 @@ class ImageModel:
             parts = [arrays[f"detail_{part}"] for part in ("offsets", "slopes", "root")]
             model = replace(model, detail=Detail(*parts))
         if "level_knots" in arrays:
-            model = replace(model, levels=Levels(arrays["level_knots"]))
+            parts = [arrays[f"level_{part}"] for part in ("knots", "darkest", "brightest")]
+            model = replace(model, levels=Levels(*parts))
         return model
 
 

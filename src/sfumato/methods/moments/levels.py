@@ -26,7 +26,7 @@ Singles = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """For each pixel, the largest drawn value of each level.
+    """For each pixel, the largest drawn value of each level, and between which bytes it stays.
 
     >>> half_black = np.array([[0.5, *[0] * 9, 0.5]])
     >>> levels = Levels.of(np.linspace(-0.2, 0.8, 101, dtype=np.float32)[:, None], half_black)
@@ -35,22 +35,29 @@ class Levels:
     """
 
     knots: Floats  # (pixels, levels), rising
+    darkest: Floats  # (pixels,), in the unit interval
+    brightest: Floats
 
     @classmethod
     def of(cls, drawn: Singles, shares: Floats) -> Levels:
         """Find the knots at which drawn pixels (images, pixels) have these shares of levels."""
         ordered = np.sort(drawn, axis=0)
-        ranks = np.cumsum(shares, axis=1) * len(ordered) - 1
-        places = np.clip(np.rint(ranks), 0, len(ordered) - 1).astype(np.int64)
+        ends = np.rint(np.cumsum(shares, axis=1) * len(ordered)).astype(np.int64)
+        places = np.clip(ends - 1, 0, len(ordered) - 1)
         knots = np.take_along_axis(ordered.T, places, axis=1).astype(np.float64)
-        return cls(knots + 1e-9 * np.arange(knots.shape[1]))
+        # Draws to come may lie beyond all of these: they stay within levels that have a share.
+        there = np.diff(ends, axis=1, prepend=0) > 0
+        first, last = there.argmax(axis=1), len(BRIGHTEST) - 1 - there[:, ::-1].argmax(axis=1)
+        edges = np.concatenate([[0], BRIGHTEST]) / 255
+        return cls(knots + 1e-9 * np.arange(knots.shape[1]), edges[first], edges[last + 1])
 
     def __call__(self, pixels: Singles) -> Singles:
         """Map drawn values (images, pixels) to the unit interval."""
         mapped = np.empty_like(pixels)
         for place, knots in enumerate(self.knots):
             mapped[:, place] = np.interp(pixels[:, place], knots, BRIGHTEST / 255)
-        return mapped
+        bounds = (each.astype(np.float32) for each in (self.darkest, self.brightest))
+        return np.clip(mapped, *bounds)
 
 
 def denoised_levels(
