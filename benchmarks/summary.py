@@ -28,7 +28,7 @@ Measured with the noise of the Gaussian curve: `mepf`, Adult, the papers' tables
 zCDP asks for (11 to 18% more variance). The new ones were run beside other work, all seeds in one process, so that their
 memory holds the classifiers of earlier seeds, too. Figures of `pairs` other than those of Adult, the patients,
 interactions, regions, the outcome and the scoreboard are of eight smaller mixtures, and of 15% of the budget for single
-columns. Those of interactions, regions and the scoreboard are from before the target was drawn last.
+columns. Those of interactions and regions are from before the target was drawn last.
 """
 
 NOTES = {
