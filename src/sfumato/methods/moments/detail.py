@@ -43,10 +43,11 @@ class Detail:
         rest = across @ within @ across - slopes.T @ along @ slopes
         values, turned = np.linalg.eigh(rest)
         slopes = slopes / scale[:, None]
+        # The symmetric root: others turn with the signs of eigenvectors, which rounding decides.
         return cls(
             offsets=means @ across - (means @ (axes * scale)) @ slopes,
             slopes=slopes,
-            root=turned * np.sqrt(np.maximum(values, 0.0)),
+            root=(turned * np.sqrt(np.maximum(values, 0.0))) @ turned.T,
         )
 
     def draw(self, label: int, z: Floats, rng: np.random.Generator) -> Singles:
