@@ -193,3 +193,32 @@ def test_detail_asks_for_the_levels_of_pixels_besides_and_is_saved(tmp_path: Pat
     assert drawn.x.std(axis=0).mean() > plain.sample(500).x.std(axis=0).mean()
     detailed.save(tmp_path / "model.sfumato")
     assert np.array_equal(sf.load(tmp_path / "model.sfumato").sample(500).x, drawn.x)
+
+
+def test_a_refit_from_saved_releases_finds_the_same_levels(tmp_path: Path) -> None:
+    ledger, budget = Ledger(":memory:"), sf.Budget(epsilon=10, delta=1e-5)
+    first, again = (
+        sf.Moments(detail=True).fit(
+            digits(), SCHEMA, budget, ledger=ledger, dataset="d", folder=tmp_path
+        )
+        for _ in range(2)
+    )
+    assert len(ledger.entries()) == len(first.releases)
+    levels = [model.arrays()["level_knots"] for model in (first, again)]
+    assert np.allclose(*levels, atol=1e-4)
+
+
+def test_images_are_bytes_before_they_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As floats, all images of a large set at once would take several times its memory."""
+    model = seeded_fit(sf.Moments(), digits(), SCHEMA, sf.Budget(epsilon=10, delta=1e-5))
+    sizes = []
+    plain = ImageCodec.decode
+
+    def decode(self: ImageCodec, unit: np.ndarray) -> np.ndarray:
+        sizes.append(len(unit))
+        return plain(self, unit)
+
+    monkeypatch.setattr(ImageCodec, "decode", decode)
+    assert model.sample(2000).x.dtype == np.uint8
+    assert sum(sizes) == 2000
+    assert max(sizes) < 400

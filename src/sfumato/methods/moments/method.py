@@ -131,15 +131,14 @@ class MomentsModel(Model):
             shares = shares * class_condition(name, codec.class_code, given).kept
         sizes = rng.multinomial(count, shares / shares.sum())
         assert isinstance(self.method, Moments)
+        # To bytes class by class: all images at once as floats would take several times the memory.
         drawn = [
-            self.images.images(label, size, rng, self.method.deform)
+            codec.decode(self.images.images(label, size, rng, self.method.deform))
             for label, size in enumerate(sizes)
         ]
         order = rng.permutation(count)
         labels = np.array(classes)[np.repeat(np.arange(len(sizes)), sizes)] if classes else None
-        return ImageSet(
-            codec.decode(np.concatenate(drawn)[order]), None if labels is None else labels[order]
-        )
+        return ImageSet(np.concatenate(drawn)[order], None if labels is None else labels[order])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return self.images.arrays()
