@@ -119,7 +119,8 @@ def one(
         }
     x, y = data["train_x"], data["train_y"]
     shape = (*x.shape[1:3], 1 if x.ndim == 3 else 3)
-    delta = delta_of_dpimagebench(len(x)) if settings.pop("delta", None) else 1e-5
+    other_delta = settings.pop("delta", None)
+    delta = delta_of_dpimagebench(len(x)) if other_delta else 1e-5
     budget = sf.Budget(epsilon=epsilon, delta=delta, relation=sf.Relation(relation))
     with timed() as taken:
         model = sf.Moments(seed=seed, **settings).fit((x, y), schema(shape), budget)
@@ -137,7 +138,7 @@ def one(
         learner.fit(flat[:most], drawn.y[:most])
         result[key] = float(learner.score(test, data["test_y"]))
     result |= looks(name)[0](drawn.x)
-    if (name, epsilon, relation, seed) in SHOWN and not held:
+    if (name, epsilon, relation, seed) in SHOWN and not held and not other_delta:
         told = "".join(f"-{key}" for key in settings if key != "axes")
         picture = PICTURES / f"moments-{name}-{epsilon:g}{told}.png"
         picture.write_bytes(sample_grid(drawn.x, drawn.y))
