@@ -7,10 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.methods.clusters import k_means
+from sfumato.methods.moments.classifier import Classifier
 from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel
+from sfumato.methods.moments.relabelled import relabelled
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.labelled_vectors import Codebook
+from sfumato.statistics.rectified import Rectified
 
+RNG = np.random.default_rng
 FREQUENCIES = LowFrequencies((6, 6, 1), 10)
 BASIS = Basis(FREQUENCIES, np.zeros(10), np.eye(10)[:, :3], np.full(3, 2.0))
 
@@ -74,3 +78,33 @@ def test_k_means_finds_separate_heaps() -> None:
     points = np.concatenate([rng.normal(centre, 0.1, (50, 2)) for centre in (-3, 3)])
     found = np.sort(k_means(points, 2, rng), axis=0)
     assert np.abs(found - [[-3, -3], [3, 3]]).max() < 0.1
+
+
+def by_the_first_coordinate(threshold: float) -> Classifier:
+    """Class 1 above the threshold, else class 0."""
+    layer = Rectified.of(np.array([[1.0], [0], [0]]), np.array([4.0]), np.eye(1), np.zeros(1))
+    return Classifier(layer, np.array([[0.0, 1.0], [4.0 + threshold, 0.0]]))
+
+
+def bytes_of(pixels: np.ndarray) -> np.ndarray:
+    return np.rint(255 * pixels).astype(np.uint8)
+
+
+def test_each_class_gets_as_many_images_as_asked_for_by_what_is_seen_in_them() -> None:
+    """Class 0 is drawn about -1 and class 1 about 1; what is above 0.5 is seen as class 1."""
+    drawn = relabelled(
+        model(0.7), by_the_first_coordinate(0.5), np.array([300, 500]), RNG(0), bytes_of
+    )
+    first = [BASIS.coordinates(part / np.float32(255))[:, 0] for part in drawn]
+    assert [len(part) for part in first] == [300, 500]
+    assert (first[0] < 0.51).all()
+    assert (first[1] > 0.49).all()
+    assert (first[0] > 0).any()  # drawn for class 1
+
+
+def test_a_class_that_is_never_seen_is_drawn_all_the_same() -> None:
+    drawn = relabelled(
+        model(0.05), by_the_first_coordinate(3.5), np.array([20, 30]), RNG(0), bytes_of
+    )
+    assert [len(part) for part in drawn] == [20, 30]
+    assert BASIS.coordinates(drawn[1] / np.float32(255))[:, 0].min() > 0.5

@@ -13,6 +13,8 @@ from sfumato.statistics.exact_map import ExactMap, on_steps
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.labelled_vectors import Codebook, CoordinatesAndLength, LogRadius, Residuals
 from sfumato.statistics.moments import GRID, LabelledMoments, on_grid
+from sfumato.statistics.rectified import Rectified
+from sfumato.statistics.slopes import Slopes
 
 RNG = np.random.default_rng(0)
 SHAPE = (6, 5, 1)
@@ -21,6 +23,7 @@ FREQUENCIES = LowFrequencies(SHAPE, 12)
 COORDINATES = ExactMap.of(FREQUENCIES.matrix.T, 0.5 * FREQUENCIES.matrix.sum(axis=1))
 CODEBOOK = Codebook.of([RNG.normal(size=(4, 12)), RNG.normal(size=(1, 12)), np.zeros((2, 12))])
 RESIDUALS = Residuals(COORDINATES, CODEBOOK, 0.4)
+LAYER = Rectified.of(RNG.normal(size=(12, 20)), np.zeros(20), RNG.normal(size=(20, 9)), np.ones(9))
 RADIUS = LogRadius(RESIDUALS, CODEBOOK.centres, np.tile(2 * np.eye(12), (7, 1, 1)))
 
 STATISTICS = {
@@ -33,6 +36,7 @@ STATISTICS = {
     "one label": LabelledMoments(
         Residuals(COORDINATES, Codebook.of([np.zeros((1, 12))]), 0.1), 0.4, 0.4, 1.0
     ),
+    "slopes": Slopes.of(COORDINATES, LAYER, RNG.normal(size=(10, 3)), 2.0),
 }
 
 

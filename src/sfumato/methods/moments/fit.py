@@ -16,6 +16,11 @@ from numpy.typing import NDArray
 from sfumato.data.image_codec import ImageCodec
 from sfumato.methods.clusters import k_means
 from sfumato.methods.expectation import Expectation, smallest_class
+from sfumato.methods.moments.classifier_fit import (
+    feature_count,
+    learn_classifier,
+    plan_classifier,
+)
 from sfumato.methods.moments.detail import Detail
 from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel
 from sfumato.methods.moments.levels import Levels, denoised_levels
@@ -42,6 +47,7 @@ Floats = NDArray[np.float64]
 # Shares of the budget.
 _EXTENT, _BASIS, _SHAPE, _RADIUS, _CELL = 0.03, 0.20, 0.35, 0.03, 0.39
 _LEVEL = 0.05  # taken from that of the cells where there are levels
+_CLASSIFIER = 0.35  # taken from all but the extent where there is a classifier
 
 _COEFFICIENTS = (16, 200)  # the fewest and the most
 _FEWEST_AXES = 8
@@ -64,6 +70,7 @@ def plan_moments(
     share: float = 1.0,
     axes: int | None = None,
     levels: bool = False,
+    relabel: bool = False,
 ) -> tuple[Spend, ...]:
     """Say what a fit for a share of the budget would release at the most."""
     k, p = codec.classes, min(_COEFFICIENTS[1], math.prod(codec.shape))
@@ -80,7 +87,18 @@ def plan_moments(
     ]
     if _level_share(codec, levels):
         planned.append(("levels", PixelLevels(math.prod(codec.shape)), _LEVEL))
-    return tuple(plan_spend(name, what, budget, share * part) for name, what, part in planned)
+    relabel = relabel and k > 1
+    extent, *others = (
+        plan_spend(name, what, budget, share * part * (_left(relabel) if number else 1.0))
+        for number, (name, what, part) in enumerate(planned)
+    )
+    classifier = plan_classifier(k, budget, share * _CLASSIFIER) if relabel else ()
+    return (extent, *others, *classifier)
+
+
+def _left(relabel: bool) -> float:
+    """The part that a classifier leaves of the shares of all but the extent."""
+    return 1.0 - _CLASSIFIER / (1.0 - _EXTENT) if relabel else 1.0
 
 
 def _level_share(codec: ImageCodec, wanted: bool) -> float:
@@ -162,16 +180,18 @@ class MomentFit:
         share: float = 1.0,
         axes: int | None = None,
         levels: bool = False,
+        relabel: bool = False,
     ) -> None:
         self._curator = curator
         self._codec = codec
         self._rng = rng
         self._progress = progress
         self._with_detail = detail
-        self._share = share
+        self._whole = self._share = share
         self._axes = axes
         self._level = _level_share(codec, levels)
         self._cell = _CELL - self._level
+        self._relabel = relabel
 
     def model(self) -> ImageModel:
         """Go through all releases."""
@@ -180,7 +200,9 @@ class MomentFit:
         self._learn_shapes()
         self._learn_radii()
         model = self._learn_cells()
-        return self._with_levels(model) if self._level else model
+        if self._level:
+            model = self._with_levels(model)
+        return self._with_classifier(model) if self._features else model
 
     def _release(self, name: str, moments: LabelledMoments, share: float) -> MomentSums:
         release = self._curator.release(name, moments, self._share * share)
@@ -202,7 +224,13 @@ class MomentFit:
         noise = np.full(frequencies.count, (math.sqrt(2) * found.noise.sum_ / rows) ** 2)
         centre = shrunk_vector(means[:-1], noise)
         variance = max(float(means[-1] - centre @ centre), 0.02) * radius**2
-        count = _coefficients(self._codec, self._curator.budget, rows, self._share)
+        classes, budget = self._codec.classes, self._curator.budget
+        for_classifier = self._whole * _CLASSIFIER
+        self._features = (
+            feature_count(classes, budget, rows, for_classifier) if self._relabel else 0
+        )
+        self._share *= _left(self._features > 0)
+        count = _coefficients(self._codec, budget, rows, self._share)
         laid = self._curator.layout(
             "basis", lambda: {"centre": radius * centre[:count], "variance": np.array(variance)}
         )
@@ -380,6 +408,14 @@ class MomentFit:
         counts = statistic.read(release.values)
         shares = denoised_levels(counts, release.sigma, rows, drawn, self._codec.shape)
         return replace(model, levels=Levels.of(drawn, shares))
+
+    def _with_classifier(self, model: ImageModel) -> ImageModel:
+        """Let a classifier of private images say of which class a draw is."""
+        classifier = learn_classifier(
+            self._curator, model, self._coordinates, self._features, self._whole * _CLASSIFIER,
+            self._progress,
+        )  # fmt: skip
+        return replace(model, classifier=classifier)
 
     def _cells(self, model: ImageModel, sizes: NDArray[np.int64]) -> dict[str, Floats]:
         """Lay out cells: their centres, how long residuals are, and what to expect in each."""

@@ -8,7 +8,7 @@ edges that clipping makes, though the basis does not see them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.methods.moments.classifier import Classifier
 from sfumato.methods.moments.deformation import Deformation
 from sfumato.methods.moments.detail import Detail
 from sfumato.methods.moments.levels import Levels
@@ -96,24 +97,36 @@ class ImageModel:
     cells: Cells | None = None
     detail: Detail | None = None
     levels: Levels | None = None
+    classifier: Classifier | None = None  # says of which class an image is, where there is one
 
     def draw(self, label: int, count: int, rng: np.random.Generator) -> Floats:
         """Draw the coordinates of images of a class, not mended by cells."""
         return self._seen(self._elliptical(label, count, rng))
 
-    def images(
-        self, label: int, count: int, rng: np.random.Generator, deform: float = 0.0
-    ) -> Singles:
-        """Draw images of a class, pixels in [0, 1], and deform them a little."""
+    def images(self, label: int, count: int, rng: np.random.Generator) -> Singles:
+        """Draw images of a class, pixels in [0, 1]."""
         pixels = self.unbounded(label, count, rng)
         for piece in _pieces(count):
             if self.levels is not None:
                 pixels[piece] = self.levels(pixels[piece])
             np.clip(pixels[piece], 0.0, 1.0, out=pixels[piece])
-            if deform:
-                images = pixels[piece].reshape(-1, *self.basis.frequencies.shape)
-                pixels[piece] = Deformation(deform)(images, rng).reshape(len(images), -1)
         return pixels
+
+    def deformed(self, pixels: Singles, strength: float, rng: np.random.Generator) -> Singles:
+        """Deform images a little."""
+        if strength:
+            for piece in _pieces(len(pixels)):
+                images = pixels[piece].reshape(-1, *self.basis.frequencies.shape)
+                pixels[piece] = Deformation(strength)(images, rng).reshape(len(images), -1)
+        return pixels
+
+    def drawn(
+        self, sizes: Sequence[int], rng: np.random.Generator
+    ) -> Iterator[tuple[int, Singles]]:
+        """Draw so many images of each class, piece by piece, each with its class."""
+        for label, size in enumerate(sizes):
+            for piece in _pieces(size):
+                yield label, self.images(label, min(piece.stop, size) - piece.start, rng)
 
     def unbounded(self, label: int, count: int, rng: np.random.Generator) -> Singles:
         """Draw images of a class, whose pixels may leave their range by what is added last."""
@@ -191,6 +204,8 @@ class ImageModel:
                 "level_darkest": self.levels.darkest,
                 "level_brightest": self.levels.brightest,
             }
+        if self.classifier is not None:
+            arrays |= self.classifier.arrays()
         return arrays
 
     @classmethod
@@ -211,6 +226,8 @@ class ImageModel:
         if "level_knots" in arrays:
             parts = [arrays[f"level_{part}"] for part in ("knots", "darkest", "brightest")]
             model = replace(model, levels=Levels(*parts))
+        if "classifier_weights" in arrays:
+            model = replace(model, classifier=Classifier.from_arrays(arrays))
         return model
 
 

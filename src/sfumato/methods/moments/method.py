@@ -26,6 +26,7 @@ from sfumato.methods.base import Given, Method, Model, Plan
 from sfumato.methods.expectation import Expectation
 from sfumato.methods.moments.fit import MomentFit, expect_moments, plan_moments
 from sfumato.methods.moments.image_model import ImageModel
+from sfumato.methods.moments.relabelled import relabelled
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
@@ -53,6 +54,9 @@ class Moments(Method):
         How much drawn images are turned, stretched, slanted and shifted at random; 1 is about 3
         degrees, 4% and half a pixel of 28. It costs nothing. Handwriting gains by 1.5; clothes,
         which lie as their photographer put them, lose.
+    relabel
+        Whether a third of the budget goes to a classifier that says, of what class each drawn image
+        is. Left out where images have no classes, or are too few for the noise.
 
     >>> from sfumato.schema import Images
     >>> schema = Schema(images=Images(height=8, width=8, classes=("cat", "dog")))
@@ -66,6 +70,7 @@ class Moments(Method):
     detail: bool = False
     deform: float = 0.0
     axes: int | None = None
+    relabel: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,9 +86,12 @@ class Moments(Method):
         return Plan(
             method=self.name,
             budget=budget,
-            spends=plan_moments(self.codec(schema), budget, axes=self.axes, levels=self.detail),
+            spends=plan_moments(
+                self.codec(schema), budget, axes=self.axes, levels=self.detail, relabel=self.relabel
+            ),
             notes=(
-                "Groups and cells become fewer, and 'groups' is left out, where images are few.",
+                "Where images are few, groups and cells become fewer, and 'groups' and the "
+                "classifier are left out.",
             ),
         )
 
@@ -97,8 +105,9 @@ class Moments(Method):
         assert isinstance(codec, ImageCodec)
         rng = np.random.default_rng(self.seed)
         fitted = MomentFit(
-            curator, codec, rng, progress, self.detail, axes=self.axes, levels=self.detail
-        ).model()
+            curator, codec, rng, progress, self.detail, axes=self.axes, levels=self.detail,
+            relabel=self.relabel,
+        ).model()  # fmt: skip
         return MomentsModel(
             method=self,
             schema=curator.schema,
@@ -131,11 +140,18 @@ class MomentsModel(Model):
             shares = shares * class_condition(name, codec.class_code, given).kept
         sizes = rng.multinomial(count, shares / shares.sum())
         assert isinstance(self.method, Moments)
+        deform = self.method.deform
+
         # To bytes class by class: all images at once as floats would take several times the memory.
-        drawn = [
-            codec.decode(self.images.images(label, size, rng, self.method.deform))
-            for label, size in enumerate(sizes)
-        ]
+        def finished(pixels: NDArray[np.float32]) -> NDArray[np.uint8]:
+            return codec.decode(self.images.deformed(pixels, deform, rng))
+
+        if self.images.classifier is None:
+            drawn = [
+                finished(self.images.images(label, size, rng)) for label, size in enumerate(sizes)
+            ]
+        else:
+            drawn = relabelled(self.images, self.images.classifier, sizes, rng, finished)
         order = rng.permutation(count)
         labels = np.array(classes)[np.repeat(np.arange(len(sizes)), sizes)] if classes else None
         return ImageSet(np.concatenate(drawn)[order], None if labels is None else labels[order])
