@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 # Shares of the budget.
 _EXTENT, _BASIS, _SHAPE, _RADIUS, _CELL = 0.03, 0.20, 0.35, 0.03, 0.39
 _LEVEL = 0.05  # taken from that of the cells where there are levels
-_CLASSIFIER = 0.35  # taken from all but the extent where there is a classifier
+_CLASSIFIER = 0.20  # taken from all but the extent where there is a classifier
 
 _COEFFICIENTS = (16, 200)  # the fewest and the most
 _FEWEST_AXES = 8

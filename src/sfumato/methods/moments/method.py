@@ -55,7 +55,7 @@ class Moments(Method):
         degrees, 4% and half a pixel of 28. It costs nothing. Handwriting gains by 1.5; clothes,
         which lie as their photographer put them, lose.
     relabel
-        Whether a third of the budget goes to a classifier that says, of what class each drawn image
+        Whether a fifth of the budget goes to a classifier that says of what class each drawn image
         is. Left out where images have no classes, or are too few for the noise.
 
     >>> from sfumato.schema import Images
