@@ -130,20 +130,24 @@ def test_one_column_has_no_pairs_and_needs_none() -> None:
     assert told["what is counted"] == "each column alone"
 
 
-def test_errors_of_moments_are_those_of_their_noise_in_pixels(sampler: Sampler) -> None:
-    rows, budget = 4000, Budget(epsilon=1)
-    codec = Moments().codec(PICTURES)
+@pytest.mark.parametrize("relabel", [False, True])
+def test_errors_of_moments_are_those_of_their_noise_in_pixels(
+    relabel: bool, sampler: Sampler
+) -> None:
+    rows, budget = 8000, Budget(epsilon=1)
+    method = Moments(relabel=relabel)
+    codec = method.codec(PICTURES)
     assert isinstance(codec, ImageCodec)
-    mean, told = expected(Moments(), PICTURES, budget, rows, "error of a class's mean")
+    mean, told = expected(method, PICTURES, budget, rows, "error of a class's mean")
     count = int(told.words.split()[0])
-    (basis,) = (s for s in Moments().plan(PICTURES, budget).spends if s.name == "basis")
+    (basis,) = (s for s in method.plan(PICTURES, budget).spends if s.name == "basis")
     moments = LabelledMoments(Sizes(2, count), count=0.5, sum_=0.5, square=1.0, pooled=True)
     found = [moments.read(sampler(moments.dim, basis.sigma), basis.sigma) for _ in range(40)]
     half = 0.7 * 0.5 * math.sqrt(120)  # the bound of images that are all black or white
     matrix = LowFrequencies(codec.shape, count).matrix
     pixels = np.concatenate([half * each.sums / (rows / 2) @ matrix for each in found])
     assert mean == pytest.approx(pixels.std(), rel=0.1)
-    number, _ = expected(Moments(), PICTURES, budget, rows, "error of the number of images")
+    number, _ = expected(method, PICTURES, budget, rows, "error of the number of images")
     assert number == pytest.approx(np.std([each.counts for each in found]) / (rows / 2), rel=0.3)
 
 

@@ -105,7 +105,9 @@ def _level_share(codec: ImageCodec, wanted: bool) -> float:
     return _LEVEL if wanted and math.prod(codec.shape) <= _MOST_LEVELLED else 0.0
 
 
-def expect_moments(codec: ImageCodec, budget: Budget, rows: int) -> tuple[Expectation, ...]:
+def expect_moments(
+    codec: ImageCodec, budget: Budget, rows: int, relabel: bool
+) -> tuple[Expectation, ...]:
     """Say what the noise lets expect, were the images spread evenly over the classes.
 
     Coefficients are released in units of `_BOUNDS[0]` times the deviation of images, which is at
@@ -113,9 +115,10 @@ def expect_moments(codec: ImageCodec, budget: Budget, rows: int) -> tuple[Expect
     them is one of s sqrt(p / pixels) at a pixel, on average.
     """
     pixels = math.prod(codec.shape)
-    count = _coefficients(codec, budget, rows, 1.0)
+    relabel = relabel and feature_count(codec.classes, budget, rows, _CLASSIFIER) > 0
+    count = _coefficients(codec, budget, rows, _left(relabel))
     basis = _basis(Sizes(codec.classes, count))
-    noise = basis.noise(plan_spend("basis", basis, budget, _BASIS).sigma)
+    noise = basis.noise(plan_spend("basis", basis, budget, _left(relabel) * _BASIS).sigma)
     of_class = rows / codec.classes
     unit = _BOUNDS[0] * 0.5 * math.sqrt(pixels)
     of_pixel = unit * noise.sum_ * math.sqrt(count / pixels) / of_class

@@ -97,7 +97,7 @@ class Moments(Method):
 
     def expect(self, schema: Schema, budget: Budget, rows: int) -> tuple[Expectation, ...]:
         """Say what the noise lets expect, were the images spread evenly over the classes."""
-        return expect_moments(self.codec(schema), budget, rows)
+        return expect_moments(self.codec(schema), budget, rows, self.relabel)
 
     def learn(self, curator: Curator, progress: Progress = silent) -> MomentsModel:
         """Release moments step by step, each step laid out by the ones before."""
