@@ -11,7 +11,8 @@ and recall say how the images look to a small network trained on real ones.
     python benchmarks/images.py scaling                           # time of the releases
 
 The setting ``delta=dpimagebench`` is delta = 1 / (n ln n), as that benchmark has it; ``held=10000``
-sets so many of the training images apart and judges by them instead of by test images.
+sets so many of the training images apart and judges by them instead of by test images;
+``draws=180000`` draws so many images, and not as many as there are real ones.
 
 Without arguments: the whole table. Needs the benchmark data (SFUMATO_DATA).
 """
@@ -121,10 +122,11 @@ def one(
     shape = (*x.shape[1:3], 1 if x.ndim == 3 else 3)
     other_delta = settings.pop("delta", None)
     delta = delta_of_dpimagebench(len(x)) if other_delta else 1e-5
+    draws = settings.pop("draws", None)
     budget = sf.Budget(epsilon=epsilon, delta=delta, relation=sf.Relation(relation))
     with timed() as taken:
         model = sf.Moments(seed=seed, **settings).fit((x, y), schema(shape), budget)
-        drawn = model.sample(seed=seed)
+        drawn = model.sample(draws, seed=seed)
     result = {"seconds": taken["seconds"], "megabytes": peak_memory()}
     flat = drawn.x.reshape(len(drawn.x), -1) / np.float32(255)
     test = data["test_x"].reshape(len(data["test_x"]), -1) / np.float32(255)
@@ -138,7 +140,7 @@ def one(
         learner.fit(flat[:most], drawn.y[:most])
         result[key] = float(learner.score(test, data["test_y"]))
     result |= looks(name)[0](drawn.x)
-    if (name, epsilon, relation, seed) in SHOWN and not held and not other_delta:
+    if (name, epsilon, relation, seed) in SHOWN and not (held or other_delta or draws):
         told = "".join(f"-{key}" for key in settings if key != "axes")
         picture = PICTURES / f"moments-{name}-{epsilon:g}{told}.png"
         picture.write_bytes(sample_grid(drawn.x, drawn.y))

@@ -12,7 +12,8 @@ from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageMod
 from sfumato.methods.moments.relabelled import relabelled
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.labelled_vectors import Codebook
-from sfumato.statistics.rectified import Rectified
+from sfumato.statistics.scattering import Scattering
+from sfumato.statistics.turned import Turned
 
 RNG = np.random.default_rng
 FREQUENCIES = LowFrequencies((6, 6, 1), 10)
@@ -82,8 +83,10 @@ def test_k_means_finds_separate_heaps() -> None:
 
 def by_the_first_coordinate(threshold: float) -> Classifier:
     """Class 1 above the threshold, else class 0."""
-    layer = Rectified.of(np.array([[1.0], [0], [0]]), np.array([4.0]), np.eye(1), np.zeros(1))
-    return Classifier(layer, np.array([[0.0, 1.0], [4.0 + threshold, 0.0]]))
+    see = Scattering.of(np.zeros((3, 1)), np.zeros(1), (1, 1))
+    turn = np.zeros((see(np.zeros((1, 3))).shape[1], 1))
+    turn[-3] = 1  # the points' own numbers come last
+    return Classifier(Turned.of(see, turn, np.zeros(1)), np.array([[0.0, 1.0], [threshold, 0.0]]))
 
 
 def bytes_of(pixels: np.ndarray) -> np.ndarray:

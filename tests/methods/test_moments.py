@@ -99,7 +99,7 @@ def test_other_seeds_and_other_arithmetic_cost_nothing(
         assert model.guarantee.epsilon <= 20
     assert values[0] == values[1] == values[2]
     names = [entry.spend.name for entry in ledger.entries()]
-    assert len(names) == len(set(names)) == 6 + 8  # steps of the classifier
+    assert len(names) == len(set(names)) == 6 + 4  # steps of the classifier
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from sfumato.statistics.exact_map import ExactMap, on_steps
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.labelled_vectors import Codebook, CoordinatesAndLength, LogRadius, Residuals
 from sfumato.statistics.moments import GRID, LabelledMoments, on_grid
-from sfumato.statistics.rectified import Rectified
+from sfumato.statistics.scattering import Scattering
 from sfumato.statistics.slopes import Slopes
+from sfumato.statistics.turned import Turned
 
 RNG = np.random.default_rng(0)
 SHAPE = (6, 5, 1)
@@ -23,7 +24,8 @@ FREQUENCIES = LowFrequencies(SHAPE, 12)
 COORDINATES = ExactMap.of(FREQUENCIES.matrix.T, 0.5 * FREQUENCIES.matrix.sum(axis=1))
 CODEBOOK = Codebook.of([RNG.normal(size=(4, 12)), RNG.normal(size=(1, 12)), np.zeros((2, 12))])
 RESIDUALS = Residuals(COORDINATES, CODEBOOK, 0.4)
-LAYER = Rectified.of(RNG.normal(size=(12, 20)), np.zeros(20), RNG.normal(size=(20, 9)), np.ones(9))
+SEE = Scattering.of(RNG.normal(0, 90, (12, 30)), np.full(30, 99.0), (6, 5))
+LAYER = Turned.of(SEE, RNG.normal(0, 0.1, (SEE(np.zeros((1, 12))).shape[1], 9)), np.ones(9))
 RADIUS = LogRadius(RESIDUALS, CODEBOOK.centres, np.tile(2 * np.eye(12), (7, 1, 1)))
 
 STATISTICS = {

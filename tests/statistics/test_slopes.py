@@ -8,14 +8,14 @@ from sfumato.data.batch import Batch
 from sfumato.privacy.budget import Relation
 from sfumato.statistics.exact_map import ExactMap
 from sfumato.statistics.moments import GRID
-from sfumato.statistics.rectified import Rectified
+from sfumato.statistics.scattering import Scattering
 from sfumato.statistics.slopes import Slopes, chances
+from sfumato.statistics.turned import Turned
 
 RNG = np.random.default_rng(0)
 COORDINATES = ExactMap.of(np.eye(4), np.full(4, 0.5))
-LAYER = Rectified.of(
-    RNG.normal(size=(4, 8)), 0.1 * RNG.normal(size=8), RNG.normal(size=(8, 5)), np.zeros(5)
-)
+SEE = Scattering.of(RNG.normal(0, 90, (4, 9)), np.full(9, 99.0), (3, 3))
+LAYER = Turned.of(SEE, RNG.normal(0, 0.03, (SEE(np.zeros((1, 4))).shape[1], 5)), np.zeros(5))
 WEIGHTS = RNG.normal(size=(6, 3))
 
 

@@ -27,7 +27,7 @@ from sfumato.privacy.statistic import Resolution, Statistic
 from sfumato.statistics.exact_map import digest
 from sfumato.statistics.labelled_vectors import Coordinates
 from sfumato.statistics.moments import GRID, on_grid
-from sfumato.statistics.rectified import Rectified, weights_on_steps
+from sfumato.statistics.turned import Turned, weights_on_steps
 
 _AT_ONCE = 4096  # rows
 _STEPS = 2.0**32  # of the chance of a class, over that of the likeliest
@@ -72,12 +72,12 @@ class Slopes(SlopeSizes):
     """
 
     coordinates: Coordinates
-    map: Rectified
+    map: Turned
     weights: Floats  # (features, classes)
     bound: float
 
     @classmethod
-    def of(cls, coordinates: Coordinates, map_: Rectified, weights: Floats, bound: float) -> Slopes:
+    def of(cls, coordinates: Coordinates, map_: Turned, weights: Floats, bound: float) -> Slopes:
         """Take the sizes from the weights."""
         features, classes = weights.shape
         return cls(features, classes, coordinates, map_, weights_on_steps(weights), bound)

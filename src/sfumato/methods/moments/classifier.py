@@ -2,9 +2,9 @@
 
 Ellipsoids are fitted class by class, and overlap otherwise than real classes do: what lies between
 a shirt and a coat is drawn for both, and labelled by where it came from. A classifier that was
-trained on private images, as they look on the same axes, knows better. It is linear in a hidden
-layer that learned from the draws themselves, for free; only its last weights see private images,
-by a few noisy sums of slopes (`statistics/slopes.py`).
+trained on private images, as they look on the same axes, knows better. It is linear in edges and
+textures of an image (`statistics/scattering.py`), of which draws tell, for free, how they vary;
+only its weights see private images, by a few noisy sums of slopes (`statistics/slopes.py`).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neural_network import MLPClassifier
 
-from sfumato.statistics.rectified import Rectified
+from sfumato.statistics.scattering import Scattering
 from sfumato.statistics.slopes import chances
+from sfumato.statistics.turned import Turned
 
 Floats = NDArray[np.float64]
 Classes = NDArray[np.integer[Any]]
 
-_UNITS, _EPOCHS, _BATCH = 1024, 3, 256  # of the layer that learns from draws
+_POINTS = 0.3  # the spread of a point's own numbers, over that of the values beside them
+_LEAST = 1e-5  # of the largest variance: what varies less among draws is left out
 _FIRST_STEPS, _FIRST_RATE = 8, 5.0  # few: what tells draws apart is not all true of images
-_DRAWS_FOR_SPREAD = 20_000
 _AT_ONCE = 4096
 
 
@@ -33,21 +33,28 @@ _AT_ONCE = 4096
 class Classifier:
     """Gives points the class of the largest score."""
 
-    features: Rectified
+    features: Turned
     weights: Floats  # (features, classes)
 
     @classmethod
-    def of_draws(cls, points: Floats, labels: Classes, classes: int, size: int) -> Classifier:
-        """Learn a layer, and first weights, from draws; of its features the `size` widest stay."""
-        units, offsets = _hidden_layer(points, labels, classes)
-        every = max(1, len(points) // _DRAWS_FOR_SPREAD)  # draws come class by class
-        points, labels = points[::every], labels[::every]
-        hidden = np.maximum(points @ units + offsets, 0.0)
-        middle = hidden.mean(axis=0)
-        values, axes = np.linalg.eigh(np.cov(hidden.T))
-        values, axes = values[::-1][:size], axes[:, ::-1][:, :size]
-        turn = axes / np.sqrt(np.maximum(values, 1e-8 * values[0]))
-        features = Rectified.of(units, offsets, turn, middle @ turn)
+    def of_draws(
+        cls, see: Scattering, points: Floats, labels: Classes, classes: int, size: int
+    ) -> Classifier:
+        """Of what is seen in draws take the `size` widest directions, and first weights."""
+        values = see(points)
+        middle = values.mean(axis=0)
+        own = points.shape[1]
+        spread = np.ones(values.shape[1])
+        deviations = values.std(axis=0)
+        spread[-own:] = (
+            _POINTS * np.median(deviations[:-own]) / max(np.median(deviations[-own:]), 1e-9)
+        )
+        values = (values - middle) * spread
+        variances, axes = np.linalg.eigh(values.T @ values / len(values))
+        variances, axes = variances[::-1][:size], axes[:, ::-1][:, :size]
+        kept = variances > _LEAST * variances[0]
+        turn = spread[:, None] * axes[:, kept] / np.sqrt(variances[kept])
+        features = Turned.of(see, turn, middle @ turn)
         return cls(features, _first_weights(features(points), labels, classes))
 
     def __call__(self, points: Floats) -> NDArray[np.int64]:
@@ -58,9 +65,11 @@ class Classifier:
 
     def arrays(self) -> dict[str, Floats]:
         """Give plain arrays, to be stored."""
+        see = self.features.values
         return {
-            "classifier_units": self.features.units,
-            "classifier_offsets": self.features.offsets,
+            "classifier_pixels": see.pixels,
+            "classifier_middle": see.middle,
+            "classifier_shape": np.array(see.shape, np.float64),
             "classifier_turn": self.features.turn,
             "classifier_shift": self.features.shift,
             "classifier_weights": self.weights,
@@ -69,20 +78,12 @@ class Classifier:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Classifier:
         """Read what `arrays` gave."""
-        names = ("units", "offsets", "turn", "shift")
-        features = Rectified(*(arrays[f"classifier_{name}"] for name in names))
-        return cls(features, arrays["classifier_weights"])
-
-
-def _hidden_layer(points: Floats, labels: Classes, classes: int) -> tuple[Floats, Floats]:
-    """Train a network of one hidden layer to tell draws apart; give that layer."""
-    middle, unit = points.mean(axis=0), max(float(points.std(axis=0).mean()), 1e-6)
-    network = MLPClassifier((_UNITS,), batch_size=_BATCH, random_state=0)
-    scaled = ((points - middle) / unit).astype(np.float32)
-    for _ in range(_EPOCHS):
-        network.partial_fit(scaled, labels, classes=np.arange(classes))
-    units = network.coefs_[0].astype(np.float64) / unit
-    return units, network.intercepts_[0] - middle @ units
+        pixels, middle, shape, turn, shift, weights = (
+            arrays[f"classifier_{name}"]
+            for name in ("pixels", "middle", "shape", "turn", "shift", "weights")
+        )
+        height, width = shape.astype(int).tolist()
+        return cls(Turned(Scattering(pixels, middle, (height, width)), turn, shift), weights)
 
 
 def _first_weights(features: Floats, labels: Classes, classes: int) -> Floats:

@@ -10,23 +10,23 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.methods.moments.classifier import Classifier
-from sfumato.methods.moments.image_model import ImageModel
+from sfumato.methods.moments.image_model import Basis, ImageModel
 from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.release import Curator
 from sfumato.progress import Progress
 from sfumato.statistics.exact_map import ExactMap
-from sfumato.statistics.rectified import Rectified
+from sfumato.statistics.scattering import Scattering
 from sfumato.statistics.slopes import Slopes, SlopeSizes
 
-_STEPS, _RATE, _MOMENTUM = 8, 6.0, 0.7
+_STEPS, _RATE, _MOMENTUM = 4, 10.0, 0.5
 _BOUND = 0.3  # of a row's slope, over the usual length of its features
-_FEATURES = (20, 500)  # with fewer than these there is no classifier; the most
+_FEATURES = (20, 600)  # with fewer than these there is no classifier; the most
 _ROWS_PER_FEATURE = 10.0  # over the noise of a step
-_DRAWS = 60_000  # in all, to learn the layer from
+_DRAWS = 20_000  # in all, to learn how what is seen varies
+_LARGEST_SIDE = 32  # of the pictures that are looked at
 
 
 def plan_classifier(classes: int, budget: Budget, share: float) -> tuple[Spend, ...]:
@@ -54,10 +54,10 @@ def learn_classifier(
 ) -> Classifier:
     """Learn features from draws, and the weights of `size` of them from private images."""
     rows = float(model.class_counts.sum())
-    classes = len(model.class_counts)
-    laid = curator.layout(_name(0), lambda: _of_draws(model, size, progress))
-    features = Rectified(*(laid[name] for name in ("units", "offsets", "turn", "shift")))
-    weights, speed = laid["weights"], np.zeros((features.dim, classes))
+    laid = curator.layout(_name(0), lambda: _of_draws(model, size, progress).arrays())
+    start = Classifier.from_arrays(laid)
+    features, weights = start.features, start.weights
+    speed = np.zeros_like(weights)
     bound = _BOUND * math.sqrt(features.dim)
     for step in range(_STEPS):
         progress("learning classes", step / _STEPS)
@@ -68,7 +68,7 @@ def learn_classifier(
     return Classifier(features, weights)
 
 
-def _of_draws(model: ImageModel, size: int, progress: Progress) -> dict[str, NDArray[np.float64]]:
+def _of_draws(model: ImageModel, size: int, progress: Progress) -> Classifier:
     progress("learning features", None)
     shares = model.class_counts / model.class_counts.sum()
     sizes = np.ceil(_DRAWS * shares).astype(int).tolist()
@@ -76,15 +76,21 @@ def _of_draws(model: ImageModel, size: int, progress: Progress) -> dict[str, NDA
     rng = np.random.default_rng(0)
     points = [model.basis.coordinates(images) for _, images in model.drawn(sizes, rng)]
     labels = np.repeat(np.arange(len(sizes)), sizes)
-    found = Classifier.of_draws(np.concatenate(points), labels, len(shares), size)
-    map_ = found.features
-    return {
-        "units": map_.units,
-        "offsets": map_.offsets,
-        "turn": map_.turn,
-        "shift": map_.shift,
-        "weights": found.weights,
-    }
+    see = _seen(model.basis)
+    return Classifier.of_draws(see, np.concatenate(points), labels, len(shares), size)
+
+
+def _seen(basis: Basis) -> Scattering:
+    """See points as the grey pictures that they stand for; of large ones every few pixels."""
+    height, width, channels = basis.frequencies.shape
+    waves = basis.frequencies.matrix.reshape(-1, height, width, channels).mean(axis=3)
+    down, across = (
+        np.linspace(0, side - 1, min(side, _LARGEST_SIDE)).round().astype(int)
+        for side in (height, width)
+    )
+    waves = 255 * waves[:, down[:, None], across].reshape(len(waves), -1)
+    pixels = (basis.axes / basis.scale).T @ waves
+    return Scattering.of(pixels, 127.5 + basis.centre @ waves, (len(down), len(across)))
 
 
 def _name(step: int) -> str:
