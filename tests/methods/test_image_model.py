@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from sfumato.methods.clusters import k_means
 from sfumato.methods.moments.classifier import Classifier
@@ -72,6 +73,20 @@ def test_cells_weight_and_shift_draws() -> None:
 def test_a_change_of_coordinates_is_seen_as_such() -> None:
     z = np.array([[0.1, -0.2, 0.3]])
     assert np.allclose(BASIS.coordinates(0.5 + BASIS.change(z)), z, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(6, 6, 1), (5, 4, 3), (40, 33, 1)])
+def test_what_is_seen_of_points_are_their_pictures_in_grey(shape: tuple[int, int, int]) -> None:
+    basis = Basis(LowFrequencies(shape, 10), np.zeros(10), np.eye(10)[:, :3], np.full(3, 2.0))
+    z = RNG(0).normal(size=(20, 3))
+    see = basis.scattering()
+    grey = 255 * basis.images(z).reshape(-1, *shape).mean(axis=3)
+    height, width = see.shape
+    assert see.shape == (min(32, shape[0]), min(32, shape[1]))
+    seen = (z @ see.pixels + see.middle).reshape(-1, height, width)
+    corners = np.ix_(range(20), [0, -1], [0, -1])
+    assert np.abs(seen[corners] - grey[corners]).max() < 0.1
+    assert np.abs(seen.mean(axis=(1, 2)) - grey.mean(axis=(1, 2))).max() < 1
 
 
 def test_k_means_finds_separate_heaps() -> None:

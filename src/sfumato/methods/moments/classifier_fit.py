@@ -12,13 +12,12 @@ import math
 import numpy as np
 
 from sfumato.methods.moments.classifier import Classifier
-from sfumato.methods.moments.image_model import Basis, ImageModel
+from sfumato.methods.moments.image_model import ImageModel
 from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.release import Curator
 from sfumato.progress import Progress
 from sfumato.statistics.exact_map import ExactMap
-from sfumato.statistics.scattering import Scattering
 from sfumato.statistics.slopes import Slopes, SlopeSizes
 
 _STEPS, _RATE, _MOMENTUM = 4, 10.0, 0.5
@@ -26,7 +25,6 @@ _BOUND = 0.3  # of a row's slope, over the usual length of its features
 _FEATURES = (20, 600)  # with fewer than these there is no classifier; the most
 _ROWS_PER_FEATURE = 10.0  # over the noise of a step
 _DRAWS = 20_000  # in all, to learn how what is seen varies
-_LARGEST_SIDE = 32  # of the pictures that are looked at
 
 
 def plan_classifier(classes: int, budget: Budget, share: float) -> tuple[Spend, ...]:
@@ -76,21 +74,8 @@ def _of_draws(model: ImageModel, size: int, progress: Progress) -> Classifier:
     rng = np.random.default_rng(0)
     points = [model.basis.coordinates(images) for _, images in model.drawn(sizes, rng)]
     labels = np.repeat(np.arange(len(sizes)), sizes)
-    see = _seen(model.basis)
+    see = model.basis.scattering()
     return Classifier.of_draws(see, np.concatenate(points), labels, len(shares), size)
-
-
-def _seen(basis: Basis) -> Scattering:
-    """See points as the grey pictures that they stand for; of large ones every few pixels."""
-    height, width, channels = basis.frequencies.shape
-    waves = basis.frequencies.matrix.reshape(-1, height, width, channels).mean(axis=3)
-    down, across = (
-        np.linspace(0, side - 1, min(side, _LARGEST_SIDE)).round().astype(int)
-        for side in (height, width)
-    )
-    waves = 255 * waves[:, down[:, None], across].reshape(len(waves), -1)
-    pixels = (basis.axes / basis.scale).T @ waves
-    return Scattering.of(pixels, 127.5 + basis.centre @ waves, (len(down), len(across)))
 
 
 def _name(step: int) -> str:

@@ -22,12 +22,14 @@ from sfumato.methods.moments.detail import Detail
 from sfumato.methods.moments.levels import Levels
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.labelled_vectors import Codebook
+from sfumato.statistics.scattering import Scattering
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 _OVERSAMPLING = 3  # draws for each one that cells keep
 _PIECE = 4096  # images at a time
+_LARGEST_SEEN = 32  # pixels, the side of a picture that a classifier looks at
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,18 @@ class Basis:
     def coordinates(self, images: Singles) -> Floats:
         """Give the coordinates of images."""
         return ((images - self._middle) @ self._to_coordinates).astype(np.float64)
+
+    def scattering(self) -> Scattering:
+        """See points as the grey pictures that they stand for; of large ones every few pixels."""
+        height, width, channels = self.frequencies.shape
+        greys = self.frequencies.matrix.reshape(-1, height, width, channels).mean(axis=3)
+        down, across = (
+            np.linspace(0, side - 1, min(side, _LARGEST_SEEN)).round().astype(int)
+            for side in (height, width)
+        )
+        waves = 255 * greys[:, down[:, None], across].reshape(len(greys), -1)
+        pixels = (self.axes / self.scale).T @ waves
+        return Scattering.of(pixels, 127.5 + self.centre @ waves, (len(down), len(across)))
 
 
 @dataclass(frozen=True, eq=False)
