@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sfumato.errors import SfumatoError
 from sfumato.methods.clusters import k_means
 from sfumato.methods.moments.classifier import Classifier
 from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel
@@ -118,6 +119,12 @@ def test_each_class_gets_as_many_images_as_asked_for_by_what_is_seen_in_them() -
     assert (first[0] < 0.51).all()
     assert (first[1] > 0.49).all()
     assert (first[0] > 0).any()  # drawn for class 1
+
+
+def test_a_classifier_of_an_earlier_build_is_refused() -> None:
+    arrays = {"classifier_units": np.eye(3), "classifier_weights": np.eye(3)}
+    with pytest.raises(SfumatoError, match="earlier build"):
+        Classifier.from_arrays(arrays)
 
 
 def test_a_class_that_is_never_seen_is_drawn_all_the_same() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.errors import SfumatoError
 from sfumato.statistics.scattering import Scattering
 from sfumato.statistics.slopes import chances
 from sfumato.statistics.turned import Turned
@@ -78,6 +79,11 @@ class Classifier:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Classifier:
         """Read what `arrays` gave."""
+        if "classifier_pixels" not in arrays:
+            raise SfumatoError(
+                "the model's classifier is of an earlier build of sfumato, which saw images "
+                "otherwise: draw with that build, or fit anew"
+            )
         pixels, middle, shape, turn, shift, weights = (
             arrays[f"classifier_{name}"]
             for name in ("pixels", "middle", "shape", "turn", "shift", "weights")
