@@ -605,7 +605,8 @@ def relabelled() -> str:
         "the mean of two CNNs, one fit each: draws with the class that they were drawn for (all of the budget spent on drawing), "
         "with that of the private classifier, as `moments` does, and, of the first draws, with that of CNNs which learned from real "
         "images on the axes without any noise: what a better classifier could bring. Real images with the class that the private "
-        "classifier sees in them tell what better draws could bring.\n\n"
+        "classifier sees in them tell what better draws could bring. The rows of epsilon 1 are of an earlier classifier, linear in a "
+        "hidden layer that learned from draws.\n\n"
         + table(["epsilon", "class by", "right on held-out images", "CNN"], rows)
     )
 
