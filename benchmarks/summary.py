@@ -605,8 +605,7 @@ def relabelled() -> str:
         "the mean of two CNNs, one fit each: draws with the class that they were drawn for (all of the budget spent on drawing), "
         "with that of the private classifier, as `moments` does, and, of the first draws, with that of CNNs which learned from real "
         "images on the axes without any noise: what a better classifier could bring. Real images with the class that the private "
-        "classifier sees in them tell what better draws could bring. The rows of epsilon 1 are of an earlier classifier, linear in a "
-        "hidden layer that learned from draws.\n\n"
+        "classifier sees in them tell what better draws could bring.\n\n"
         + table(["epsilon", "class by", "right on held-out images", "CNN"], rows)
     )
 
@@ -673,7 +672,8 @@ def larger() -> str:
         "\n### Larger networks (`benchmarks/images.py larger`)\n\nAdd-remove, delta = 1 / (n ln n) as DPImageBench has "
         "it, one seed: accuracy on real test images of a ResNet9 of a quarter of the width, three epochs with shifts, which "
         "stands for the residual networks of that benchmark; and FID by Inception of 1,000 images, which is larger than one "
-        "of 50,000 would be and says that images are soft.\n\n"
+        "of 50,000 would be and says that images are soft. The row of FashionMNIST at 10 without settings "
+        "is of relabelled draws, the others are from before.\n\n"
         + table(
             ["set", "epsilon", "settings", "ResNet9", "FETA-Pro", "FID", "FID of test images"], rows
         )
