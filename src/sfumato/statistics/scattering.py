@@ -6,11 +6,13 @@ no regard to their phase, are averaged over cells (Bruna and Mallat 2013). A cla
 linear in the roots of these averages knows edges and textures wherever they lie, before it has seen
 a single private image: filters are public and the same for all data.
 
-As in `exact_map`, a row's values are the same bits whatever rows stand beside it. Grey levels are
-whole numbers up to 255, filters are whole numbers whose lengths add up to 2^12 at most, and a
-response's length is rounded to whole eighths of a level, 2040 at most. Every partial sum is thus a
-whole number below 2040 * 2^12 < 2^23, exact in single precision; averages of weights that add up to
-2^6 along each side, too. The rest is done number by number.
+As in `exact_map`, a row's values are the same bits whatever rows stand beside it. Points are
+multiples of 2^-12 below 2^9, and what they bring to a pixel one of 2^-10 up to 2^10: 21 + 20 bits,
+and up to 2^12 of them keep a sum within the 53 of double precision. Grey levels are then whole
+numbers up to 255, filters are whole numbers whose lengths add up to 2^12 at most, and a response's
+length is rounded to whole eighths of a level, 2040 at most. Every partial sum is thus a whole
+number below 2040 * 2^12 < 2^23, exact in single precision; averages of weights that add up to 2^6
+along each side, too. The rest is done number by number.
 """
 
 from __future__ import annotations
