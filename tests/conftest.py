@@ -30,6 +30,7 @@ if find_spec("torch") is None:  # the core is tested without it, too
         "privacy/test_gradients.py",
         "privacy/test_low_bits.py",
         "privacy/test_sampled_gaussian.py",
+        "privacy/test_training_spend.py",
         "public/test_whole_numbers.py",
     ]
 

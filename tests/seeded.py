@@ -22,9 +22,9 @@ class Seeded:
         self.scale = scale
         self.steps = 0
 
-    def normal(self, size: int) -> NDArray[np.float64]:
+    def noise(self, size: int, sigma: float) -> NDArray[np.int64]:
         self.steps += 1
-        return self.scale * self.rng.standard_normal(size)
+        return np.rint(self.scale * sigma * self.rng.standard_normal(size)).astype(np.int64)
 
     def chosen(self, rows: int, rate: float) -> NDArray[np.int64]:
         return np.flatnonzero(self.rng.random(rows) < rate)

@@ -11,7 +11,7 @@ from seeded import Seeded
 def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise from a fixed seed: for tests only."""
     random = Seeded()
-    for name in ("normal", "chosen"):
+    for name in ("noise", "chosen"):
         method = getattr(random, name)
         monkeypatch.setattr(
             f"sfumato.privacy.randomness.SystemRandomness.{name}",

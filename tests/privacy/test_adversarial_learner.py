@@ -97,10 +97,10 @@ def test_only_the_trainable_parameters_are_trained_and_paid_for() -> None:
 
 def test_an_interrupted_gan_takes_up_its_generator_with_its_critic(tmp_path: Path) -> None:
     class Interrupted(Seeded):
-        def normal(self, size: int) -> np.ndarray:
+        def noise(self, size: int, sigma: float) -> np.ndarray:
             if self.steps == 13:
                 raise KeyboardInterrupt
-            return super().normal(size)
+            return super().noise(size, sigma)
 
     whole = train(None, Ledger(":memory:"), Seeded())
     ledger, random = Ledger(":memory:"), Interrupted()
@@ -109,7 +109,7 @@ def test_an_interrupted_gan_takes_up_its_generator_with_its_critic(tmp_path: Pat
     again = Seeded()
     for _ in range(13):  # the draws that were made before
         again.chosen(400, 0.5)
-        again.normal(9)
+        again.noise(9, 1.0)
     resumed = train(tmp_path, ledger, again)
     assert len(ledger.entries()) == 1
     for key, array in whole.arrays.items():

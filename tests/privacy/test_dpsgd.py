@@ -19,7 +19,7 @@ from sfumato.data.batch import Batch
 from sfumato.data.rows import GivenRows
 from sfumato.errors import SfumatoError
 from sfumato.privacy.answers import digest_of, training_from_bytes
-from sfumato.privacy.budget import Budget, Relation, TrainingSpend
+from sfumato.privacy.budget import GRADIENT_BITS, Budget, Relation, TrainingSpend
 from sfumato.privacy.dpsgd import Learner, Schedule, State, first_state, noisy_steps
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.planning import plan_training
@@ -31,8 +31,9 @@ from support import SCHEMA, coded, count_statistic, rewritten
 BUDGET = Budget(epsilon=1, delta=1e-5)
 SCHEDULE = Schedule(rate=0.5, epochs=3, clip=1.0, learning_rate=0.1)
 SPEND = TrainingSpend(
-    name="t", dim=1, clip=1.0, noise_multiplier=2.0, rate=0.5, steps=6, epsilon=1, delta=1e-5
-)
+    name="t", dim=1, clip=1.0, noise_multiplier=2.0, rate=0.5, steps=6, epsilon=1, delta=1e-5,
+    grid_bits=GRADIENT_BITS,
+)  # fmt: skip
 ROWS = [unit_rows([[0.3, 0.4], [3.0, 4.0], [0.0, 0.0]]), unit_rows([[float("nan"), 1.0]])]
 
 
@@ -42,8 +43,8 @@ class Fixed:
     def __init__(self, chosen: list[list[int]]) -> None:
         self._chosen = iter(chosen)
 
-    def normal(self, size: int) -> np.ndarray:
-        return np.ones(size)
+    def noise(self, size: int, sigma: float) -> np.ndarray:
+        return np.full(size, round(sigma))
 
     def chosen(self, rows: int, rate: float) -> np.ndarray:
         return np.array(next(self._chosen), np.int64)
@@ -83,8 +84,10 @@ def test_pieces_that_fit_the_memory_change_nothing() -> None:
 
 def test_what_leaves_a_step_lies_on_the_grid() -> None:
     """Steps of length 1 from zero: every place is a whole number of grid steps, sum and noise."""
-    for place in places(Plain(2), Seeded()):
-        steps = place.astype(np.float64) * 2**22
+    learner = Plain(2)
+    learner.module.double()
+    for place in places(learner, Seeded()):
+        steps = place.astype(np.float64) * 2**GRADIENT_BITS
         assert np.array_equal(steps, np.rint(steps))
 
 
@@ -109,7 +112,7 @@ def test_a_training_goes_on_exactly_where_it_was_saved() -> None:
         fresh, again = Adder(2), Seeded()
         for _ in range(state.step):  # the draws that were made before
             again.chosen(4, 0.5)
-            again.normal(2)
+            again.noise(2, 1.0)
         resumed = noisy_steps(
             fresh, examples, SCHEDULE, SPEND, again, start=state, save=lambda state: None
         )
@@ -175,7 +178,9 @@ def test_the_guarantee_is_what_the_accountant_says(relation: Relation) -> None:
     wall.train("t", Adder(2), SCHEDULE)
     (spend,) = wall.guarantee.trainings
     assert spend.steps == SCHEDULE.steps == 6
-    reached = joint_epsilon(((spend.noise_multiplier, 0.5, 6),), 0.0, 0.0, 1e-5, relation)
+    left = (1 - spend.log_ratio) * 1e-5
+    reached = joint_epsilon(((spend.noise_multiplier, 0.5, 6),), 0.0, 0.0, left, relation)
+    reached += spend.log_ratio
     assert wall.guarantee.epsilon == spend.epsilon == reached
     assert 0.99 < reached <= 1
 
@@ -234,10 +239,10 @@ def test_an_interrupted_training_goes_on_with_fresh_draws_and_pays_once(tmp_path
     ledger = Ledger(":memory:")
 
     class Interrupted(Seeded):
-        def normal(self, size: int) -> np.ndarray:
+        def noise(self, size: int, sigma: float) -> np.ndarray:
             if self.steps == 3:
                 raise KeyboardInterrupt
-            return super().normal(size)
+            return super().noise(size, sigma)
 
     with pytest.raises(KeyboardInterrupt):
         curator(ledger=ledger, folder=tmp_path, randomness=Interrupted(1)).train(
@@ -279,10 +284,10 @@ class Interrupting(Seeded):
         super().__init__(seed)
         self.most = steps
 
-    def normal(self, size: int) -> np.ndarray:
+    def noise(self, size: int, sigma: float) -> np.ndarray:
         if self.steps == self.most:
             raise KeyboardInterrupt
-        return super().normal(size)
+        return super().noise(size, sigma)
 
 
 def half_trained(folder: Path, ledger: Ledger, steps: int = 2) -> Path:
@@ -337,10 +342,10 @@ def test_two_copies_of_a_training_cannot_both_be_finished(tmp_path: Path) -> Non
     shutil.copytree(tmp_path / "one", tmp_path / "two")
 
     class FinishesTheOtherFirst(Seeded):
-        def normal(self, size: int) -> np.ndarray:
+        def noise(self, size: int, sigma: float) -> np.ndarray:
             if self.steps == 1:
                 curator(ledger=ledger, folder=tmp_path / "two").train("t", Adder(2), SCHEDULE)
-            return super().normal(size)
+            return super().noise(size, sigma)
 
     with pytest.raises(SfumatoError, match="not the newest"):
         curator(ledger=ledger, folder=tmp_path / "one", randomness=FinishesTheOtherFirst()).train(
@@ -473,8 +478,8 @@ import sfumato.privacy.release as release
 def die(*_): os.kill(os.getpid(), signal.SIGKILL)
 
 random = Seeded()
-plain = random.normal
-random.normal = lambda size: die() if random.steps == 3 else plain(size)
+plain = random.noise
+random.noise = lambda size, sigma: die() if random.steps == 3 else plain(size, sigma)
 wall = release.Curator(GivenRows([unit_rows([[0.3, 0.4]])]), Budget(epsilon=1, delta=1e-5),
                        ledger=Ledger({ledger!r}), dataset="d", schema=SCHEMA,
                        folder=Path({folder!r}), randomness=random)

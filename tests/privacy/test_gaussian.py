@@ -13,7 +13,14 @@ from scipy.stats import norm
 
 from sfumato.privacy import zcdp
 from sfumato.privacy.budget import Budget, Guarantee, Relation, Spend
-from sfumato.privacy.gaussian import delta_of, epsilon_of, rho_for, squared_distance
+from sfumato.privacy.gaussian import (
+    delta_of,
+    epsilon_of,
+    log_ratio,
+    rho_for,
+    squared_distance,
+)
+from sfumato.privacy.noise import _Proposal
 from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.zcdp import gaussian_rho
 from support import count_statistic
@@ -125,3 +132,22 @@ def test_content_is_two_steps() -> None:
         epsilon_of(4 * spend.rho, spend.squared_distance, 1e-6), rel=1e-9
     )
     assert promised.relation is Relation.ADD_REMOVE
+
+
+@pytest.mark.parametrize("sigma", [4, 5.3, 17, 100, 1000])
+def test_no_chance_differs_from_that_of_rounded_noise_by_more_than_is_proved(sigma: float) -> None:
+    """Up to where noise ends, in 400 digits: chances fall to e^-2850 there."""
+    mpmath = pytest.importorskip("mpmath")
+    proposal = _Proposal.of(sigma)
+    end = 64 << proposal.shift
+    assert 37 * sigma < end < 76 * sigma
+    with mpmath.workdps(400):
+        scale, root = mpmath.mpf(sigma), mpmath.sqrt(2)
+        height = scale * mpmath.sqrt(2 * mpmath.pi)
+        height *= 1 + 2 * mpmath.exp(-2 * mpmath.pi**2 * scale**2)
+        for k in {0, 1, *range(0, end, max(1, end // 40)), end - 1}:
+            # The upper tail by erfc, which loses no digits far out.
+            tails = [mpmath.erfc((k + half) / scale / root) / 2 for half in (-0.5, 0.5)]
+            rounded = tails[0] - tails[1]
+            discrete = mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * scale**2)) / height
+            assert abs(mpmath.log(rounded / discrete)) <= log_ratio(1, sigma)

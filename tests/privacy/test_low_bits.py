@@ -16,14 +16,15 @@ import pytest
 from learners import Plain
 from seeded import Seeded
 from sfumato.privacy import dpsgd
-from sfumato.privacy.budget import Relation, TrainingSpend
+from sfumato.privacy.budget import GRADIENT_BITS, Relation, TrainingSpend
 from sfumato.privacy.dpsgd import Schedule, first_state, noisy_steps
 
 COLUMNS = 20
 SCHEDULE = Schedule(rate=1.0, epochs=1.0, clip=1.0, learning_rate=1.0)
 SPEND = TrainingSpend(
-    name="t", dim=COLUMNS, clip=1.0, noise_multiplier=4.0, rate=1.0, steps=1, epsilon=1, delta=1e-6
-)
+    name="t", dim=COLUMNS, clip=1.0, noise_multiplier=4.0, rate=1.0, steps=1, epsilon=1, delta=1e-6,
+    grid_bits=GRADIENT_BITS,
+)  # fmt: skip
 RUNS = 400
 
 
@@ -63,8 +64,8 @@ def test_the_attack_finds_something_in_floating_point(monkeypatch: pytest.Monkey
         learner: dpsgd.Learner, rows: list, spend: TrainingSpend, randomness: Seeded
     ) -> np.ndarray:
         (total,) = learner.clipped_sum(rows, spend.clip)
-        noise = (spend.sigma * randomness.normal(COLUMNS)).astype(np.float32)
-        return (total.numpy().astype(np.float32) + noise) * np.float32(2**22)
+        noise = (spend.sigma * randomness.rng.standard_normal(COLUMNS)).astype(np.float32)
+        return (total.numpy().astype(np.float32) + noise) * np.float32(2**GRADIENT_BITS)
 
     monkeypatch.setattr(dpsgd, "_grid_sum", floating)
     monkeypatch.setattr(dpsgd, "with_noise", lambda total, spend, randomness: total)

@@ -13,14 +13,16 @@ from typing import Any
 from sfumato.errors import SfumatoError, in_open_unit, positive
 from sfumato.notebook import html_table
 from sfumato.privacy import zcdp
-from sfumato.privacy.gaussian import GRID_BITS, epsilon_of, rho_for, squared_distance
+from sfumato.privacy.gaussian import GRID_BITS, epsilon_of, log_ratio, rho_for, squared_distance
 from sfumato.privacy.zcdp import gaussian_rho
 
 MOST_EPSILON = 10_000
 """With more there is neither privacy nor noise, and numbers overflow."""
 
-GRADIENT_BITS = 22
-"""Sums of gradients are rounded to steps of 2^-22 of the clipping norm: far below any noise."""
+GRADIENT_BITS = 36
+"""Gradients are rounded to steps of 2^-36 of the clipping norm: far below any noise."""
+
+_EARLIER_BITS = 22  # of trainings whose noise was drawn in floating point
 
 
 class Relation(StrEnum):
@@ -158,6 +160,7 @@ class Cost(ABC):
             **common,
             clip=row["sensitivity"],
             noise_multiplier=multiplier,
+            grid_bits=row["grid_bits"] or _EARLIER_BITS,
             **{column: row[column] for column in columns},
         )
 
@@ -260,10 +263,10 @@ class TrainingSpend(Cost):
     """The cost of training by noisy gradients (DP-SGD).
 
     Each of `steps` sums is over rows taken with probability `rate` each (Poisson sampling), of
-    gradients no longer than `clip`, rounded to a grid, with Gaussian noise rounded to the same
-    grid. The noise has `noise_multiplier` times the scale of what one row can change, rounding
-    included: see `sensitivity`. By itself it is (`epsilon`, `delta`)-DP by its privacy loss
-    distribution; with other costs it is composed jointly. It has no rho.
+    gradients no longer than `clip`, rounded to a grid of 2^-`grid_bits` of that, with discrete
+    Gaussian noise on the same grid. The noise has `noise_multiplier` times the scale of what one
+    row can change, rounding included: see `sensitivity`. By itself it is (`epsilon`, `delta`)-DP by
+    its privacy loss distribution; with other costs it is composed jointly. It has no rho.
     """
 
     clip: float
@@ -272,6 +275,7 @@ class TrainingSpend(Cost):
     steps: int
     epsilon: float
     delta: float
+    grid_bits: int = _EARLIER_BITS  # what says nothing of it comes from an earlier version
 
     def __post_init__(self) -> None:
         positive(clip=self.clip, noise_multiplier=self.noise_multiplier, steps=self.steps)
@@ -281,7 +285,7 @@ class TrainingSpend(Cost):
     @property
     def grid(self) -> float:
         """The step of the grid that sums and noise are rounded to."""
-        return self.clip * 2.0**-GRADIENT_BITS
+        return self.clip * 2.0**-self.grid_bits
 
     @property
     def sensitivity(self) -> float:
@@ -300,10 +304,23 @@ class TrainingSpend(Cost):
     @property
     def sigma_in_steps(self) -> float:
         """The same in steps of the grid."""
-        return self.noise_multiplier * (2.0**GRADIENT_BITS + math.sqrt(self.dim))
+        return self.sigma / self.grid
+
+    @property
+    def log_ratio(self) -> float:
+        """Bound how far all its noise is from a rounded Gaussian: see `gaussian.log_ratio`.
+
+        It holds for each step given the earlier steps and the rows that are taken, so it adds over
+        steps, and holds for the mixture over the rows that are taken, too.
+        """
+        if self.grid_bits == _EARLIER_BITS:
+            return 0.0
+        return log_ratio(self.dim * self.steps, self.sigma_in_steps)
 
     def in_words(self) -> tuple[str, str]:
         noise = f"{self.noise_multiplier:.6g} × {self.clip:g}"
+        if self.grid_bits == _EARLIER_BITS:
+            noise += ", drawn in floating point by an earlier version"
         return (
             f"{noise}, {self.steps:,} steps at rate {self.rate:.4g}",
             f"epsilon {self.epsilon:.4g}, delta {self.delta:.4g}",
@@ -325,7 +342,8 @@ def composed_epsilon(costs: Iterable[Cost], delta: float, relation: Relation) ->
 
     Releases alone have a closed form. With trainings, all are composed jointly, by the privacy loss
     distributions of the releases' Gaussian and of the trainings' steps; what the releases' noise is
-    away from a Gaussian takes a hundredth of delta. Questions may depend on earlier answers, and
+    away from a Gaussian takes a hundredth of delta; what the trainings' noise is, adds next to
+    nothing to both. Questions may depend on earlier answers, and
     costs, too; how much there is in total must be fixed in advance. What lies a chance m away from
     a mechanism of its cost, by total variation, takes (1 + e^epsilon) m of delta.
     """
@@ -359,7 +377,10 @@ def _composed(found: Sequence[Cost], delta: float, relation: Relation) -> float:
     from sfumato.privacy.sampled_gaussian import joint_epsilon
 
     steps = tuple(sorted((each.noise_multiplier, each.rate, each.steps) for each in trainings))
-    return joint_epsilon(steps, rho, squared, delta, relation)
+    away = math.fsum(each.log_ratio for each in trainings)
+    if away >= 1:
+        return math.inf
+    return joint_epsilon(steps, rho, squared, (1 - away) * delta, relation) + away
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,10 @@ their gradients are seen by nobody. So the state after each step is a function o
 saved state is as public as the last one.
 
 The grid is what makes the noise hide the sum down to the last bit. Sum and noise in floating point
-would not: which doubles can come out depends on the sum (Mironov 2012). On the grid, a sum plus a
-rounded Gaussian is the rounded sum of both, so it is the Gaussian mechanism and a rounding after
-it, which reveals nothing more. Rounding the sum moves it by up to half a step per coordinate,
-which is paid for (`TrainingSpend.sensitivity`).
+would not: which doubles can come out depends on the sum (Mironov 2012). On the grid, noise is drawn
+from the discrete Gaussian, exactly, as for releases; its distance from a rounded Gaussian, for
+which the accountant speaks, is paid for (`TrainingSpend.missed`). Rounding the sum moves it by up
+to half a step per coordinate, which is paid for, too (`TrainingSpend.sensitivity`).
 
 A step is drawn once. After a crash, training goes on from the last state that was saved, with
 fresh randomness: the steps after it were seen by nobody, so it is as if they had never been made.
@@ -37,7 +37,7 @@ from torch import Tensor, nn
 
 from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError, positive
-from sfumato.privacy.budget import GRADIENT_BITS, TrainingSpend
+from sfumato.privacy.budget import TrainingSpend
 from sfumato.privacy.randomness import Randomness
 from sfumato.progress import Progress, silent
 
@@ -45,7 +45,6 @@ MOST_ROWS = 1 << 26
 """So many rows of one unit of length each can be summed in 64 bits."""
 
 _SAVES = 20
-_FINE_BITS = 36  # of the grid on which pieces are added up, in units of the clipping norm
 
 Examples = tuple[NDArray[Any], ...]
 """Arrays with one entry for each row, such as points and labels."""
@@ -193,7 +192,7 @@ def noisy_steps(
     for step in range(state.step, schedule.steps):
         progress("training", step / schedule.steps)
         total = add_noise(_grid_sum(learner, rows, spend, randomness), spend)
-        _set_gradients(parameters, total * 2.0**-GRADIENT_BITS)
+        _set_gradients(parameters, total * 2.0**-spend.grid_bits)
         for group in optimizer.param_groups:
             group["lr"] = schedule.learning_rate * (1 - step / schedule.steps)
         optimizer.step()
@@ -208,9 +207,8 @@ def noisy_steps(
 def with_noise(
     total: NDArray[np.int64], spend: TrainingSpend, randomness: Randomness
 ) -> NDArray[np.int64]:
-    """Add rounded Gaussian noise to a sum, both in whole steps of the grid."""
-    noise = randomness.normal(len(total)) * spend.sigma_in_steps
-    return total + np.rint(noise).astype(np.int64)
+    """Add discrete Gaussian noise to a sum, both in whole steps of the grid."""
+    return total + randomness.noise(len(total), spend.sigma_in_steps)
 
 
 def _grid_sum(
@@ -218,8 +216,8 @@ def _grid_sum(
 ) -> NDArray[np.int64]:
     """Sum clipped gradients over a Poisson sample, in whole steps of the grid.
 
-    Pieces are added up as integers on a finer grid, so that how rows fall into pieces changes
-    nothing for a learner that is exact on it. An empty sample is one.
+    Pieces are added up as integers, so that how rows fall into pieces changes nothing for a learner
+    that is exact on the grid. An empty sample is one.
     """
     total = np.zeros(learner.dim, np.int64)
     chosen = torch.from_numpy(randomness.chosen(len(rows[0]) if rows else 0, spend.rate))
@@ -228,10 +226,8 @@ def _grid_sum(
         flat = torch.cat([part.detach().double().flatten() for part in parts])
         if not bool((flat.abs() <= len(piece)).all()):
             raise SfumatoError("a row added more than the clipping norm: the learner is at fault")
-        total += (flat * 2.0**_FINE_BITS).round().long().numpy()
-    coarser = _FINE_BITS - GRADIENT_BITS
-    rounded: NDArray[np.int64] = (total + (1 << (coarser - 1))) >> coarser
-    return rounded
+        total += (flat * 2.0**spend.grid_bits).round().long().numpy()
+    return total
 
 
 def _set_gradients(parameters: list[nn.Parameter], total: NDArray[np.floating[Any]]) -> None:

@@ -74,7 +74,7 @@ CREATE TRIGGER IF NOT EXISTS {table}_once BEFORE INSERT ON {table}
 _ADDED_COLUMNS = {
     "rate": "REAL", "steps": "INTEGER", "epsilon": "REAL", "delta": "REAL",
     "noise_multiplier": "REAL", "question": "TEXT", "reservation": "INTEGER",
-    "scale": "INTEGER", "chance": "REAL",
+    "scale": "INTEGER", "chance": "REAL", "grid_bits": "INTEGER",
 }  # fmt: skip
 
 Currency = tuple[Relation, int, str]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sfumato.errors import SfumatoError
-from sfumato.privacy.budget import Budget, Cost, Spend, TrainingSpend
-from sfumato.privacy.sampled_gaussian import joint_epsilon, noise_multiplier_for
+from sfumato.privacy.budget import GRADIENT_BITS, Budget, Cost, Spend, TrainingSpend
+from sfumato.privacy.sampled_gaussian import LEAST_NOISE, noise_multiplier_for
 from sfumato.privacy.statistic import ENTRY_BITS, Statistic, unit_sensitivity
 from sfumato.privacy.zcdp import gaussian_scale
 
@@ -52,19 +53,24 @@ def plan_training(
     Refuses a unit of several rows.
     """
     refuse_training(budget, name)
-    noise = noise_multiplier_for(budget, schedule.rate, schedule.steps, beside)
-    delta, relation = budget.delta, budget.relation
-    alone = ((noise, schedule.rate, schedule.steps),)
-    return TrainingSpend(
+    spend = TrainingSpend(
         name=name,
         dim=dim,
         clip=schedule.clip,
-        noise_multiplier=noise,
+        noise_multiplier=LEAST_NOISE,
         rate=schedule.rate,
         steps=schedule.steps,
-        epsilon=joint_epsilon(alone, 0.0, 0.0, delta, relation),
-        delta=delta,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        grid_bits=GRADIENT_BITS,
     )
+    # More noise is nearer to a Gaussian: what the least noise needs is enough to set aside.
+    away = spend.log_ratio
+    if away >= budget.epsilon:
+        raise SfumatoError(f"'{name}' has too many steps for epsilon {budget.epsilon:g}")
+    left = replace(budget, epsilon=budget.epsilon - away, delta=(1 - away) * budget.delta)
+    noise = noise_multiplier_for(left, schedule.rate, schedule.steps, beside)
+    return replace(spend, noise_multiplier=noise).derived(budget.relation)
 
 
 def refuse_training(budget: Budget, name: str) -> None:

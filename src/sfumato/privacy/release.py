@@ -48,6 +48,7 @@ from sfumato.privacy.answers import (
     training_from_bytes,
 )
 from sfumato.privacy.budget import (
+    GRADIENT_BITS,
     Budget,
     Cost,
     Guarantee,
@@ -530,6 +531,7 @@ class Curator:
         self, rows: PrivateRows, statistic: Statistic, spend: Spend
     ) -> NDArray[np.int64]:
         """Add noise to a sum, both in steps of the grid."""
+        # Drawn before the rows are summed: how long it takes cannot depend on the sum.
         noise = self._sampler(statistic.dim, spend.scale * spend.sigma)
         return spend.scale * rows.sum(statistic) + noise
 
@@ -638,8 +640,11 @@ class Curator:
         spend, state = training_from_bytes(content, path)
         digest = digest_of(content)
         entry = self._bearing_out(path, question, digest)
-        planned = (learner.dim, schedule.clip, schedule.rate, schedule.steps, self.budget.delta)
-        found = (spend.dim, spend.clip, spend.rate, spend.steps, spend.delta)
+        planned = (
+            learner.dim, schedule.clip, schedule.rate, schedule.steps, self.budget.delta,
+            GRADIENT_BITS,
+        )  # fmt: skip
+        found = (spend.dim, spend.clip, spend.rate, spend.steps, spend.delta, spend.grid_bits)
         whole = self.whole_budget  # which the gate's release is counted against, too
         reached = composed_epsilon([*beside, spend], whole.delta, whole.relation)
         if entry.spend != spend or planned != found or reached > whole.epsilon * (1 + 1e-9):

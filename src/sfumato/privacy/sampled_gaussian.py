@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 # Less noise than this is asked for by no sensible budget, and takes minutes to account for.
 LEAST_NOISE = 0.3
 
-_MOST_NOISE = 1e6
+_MOST_NOISE = 2.0**18  # 2^54 steps of the grid of gradients
 _PRECISION = 5e-4  # of the noise multiplier
 # What the difference between releases' noise and a Gaussian may take of delta.
 _CHARGE = 0.01
