@@ -2,13 +2,24 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-spark test-lowest wheel check bench clean
+.PHONY: demo test test-slow test-spark test-lowest test-all mutants wheel check bench clean
 
 demo: .venv/core
 	$(BIN)/python -m sfumato.demo demo
 
 test: .venv/dev
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow"
+
+test-slow: .venv/dev
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m slow tests
+
+# Everything. Without Java, Spark is left out.
+test-all: test test-slow test-lowest mutants
+	if command -v java >/dev/null; then $(MAKE) test-spark; else echo "no Java: Spark is not tested"; fi
+
+# Breaks the sources in many places, one at a time (tests/mutants.toml): the tests must notice each.
+mutants: .venv/dev
+	$(BIN)/python tests/mutants.py
 
 # Needs Java. Not among the other tests: a Spark takes a while to start.
 test-spark: .venv/dev
@@ -20,7 +31,7 @@ test-lowest:
 	test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt \
 		-e . hypothesis pandas polars pytest pytest-xdist xgboost-cpu
-	OMP_NUM_THREADS=1 .venv-lowest/bin/pytest -n auto tests
+	OMP_NUM_THREADS=1 .venv-lowest/bin/pytest -n auto -m "not slow" tests
 
 # A wheel as it would be published, and as someone would install it.
 wheel: .venv/dev

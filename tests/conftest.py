@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from seeded import Seeded, seeded_noise
 from sfumato.privacy.noise import Sampler
@@ -35,6 +35,10 @@ if find_spec("torch") is None:  # the core is tested without it, too
     ]
 
 settings.register_profile("sfumato", derandomize=True, deadline=None, max_examples=200)
+# For mutants: the first example that fails is enough.
+settings.register_profile(
+    "mutants", settings.get_profile("sfumato"), phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile("sfumato")
 
 

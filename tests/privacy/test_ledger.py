@@ -40,7 +40,7 @@ def test_spends_cannot_be_taken_back(tmp_path: Path) -> None:
         "UPDATE spends SET rho = 0",
         "INSERT OR REPLACE INTO spends SELECT 1, dataset, time, relation, max_rows_per_unit, unit,"
         " name, dim, 1e-9, sigma, 0, rate, steps, epsilon, delta, noise_multiplier, question,"
-        " reservation, scale, chance"
+        " reservation, scale, chance, grid_bits"
         " FROM spends",
     )
     for attack in attacks:
