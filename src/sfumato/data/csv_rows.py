@@ -6,9 +6,8 @@ import codecs
 import copy
 import csv
 import io
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import IO
@@ -17,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from sfumato.data import workers
+from sfumato.data import csv_lines, workers
 from sfumato.data.csv_header import is_zipped, other_format, told_delimiter, unzipped
+from sfumato.data.csv_lines import LINE_END, CsvLines, LongLineError, parsed
 from sfumato.errors import SfumatoError
 from sfumato.schema import CsvFormat
 
 _START = 512  # bytes that tell what a file is
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_LINE_END = re.compile(rb"\r\n?|\n")
 _ONE_BYTE = ("utf-8", "ascii", "iso8859", "cp125")  # encodings in which a line ends by one byte
 _LONG = 1 << 20
 _QUOTE_IS_OPEN = "a value holds a line break: close its quote, or remove the line break"
@@ -38,7 +37,9 @@ class CsvRows:
     those that nobody asked for, and a line break in any of them is refused.
 
     So every line feed of a file that is not refused ends a row, and the file can be cut there into
-    parts. A cut within a quote leaves a part that ends in an open quote and a line feed: refused.
+    parts, and these into pieces. A cut within a quote leaves a piece that ends in an open quote and
+    a line feed: refused. Each piece is parsed as a whole, under the names of the header, so a row
+    is read the same wherever in its piece it stands.
     """
 
     _range: tuple[int, int] | None = None  # of bytes, where only a part is read
@@ -52,8 +53,11 @@ class CsvRows:
             self.form = self.form.model_copy(update={"delimiter": "\t"}) if tabs else self.form
         with self._plain_errors():
             self._skipped = self._look_at_start()
-            with self._open({}) as reader:
-                self._written_names = reader.schema.names
+            with self._lines(unzipped(self._source)) as lines:
+                header = lines.header(self._skipped)
+                # In UTF-8, which is no shorter than they are in the file.
+                self._passed = lines.passed + len(codecs.BOM_UTF8)
+            self._written_names = parsed(header, self.form).schema.names
         self.names = [name.strip() for name in self._written_names]
         if any(mark in name for name in self.names for mark in "\r\n"):
             raise SfumatoError(f"{self.place}: a column name holds a line break; close its quote")
@@ -64,11 +68,12 @@ class CsvRows:
             written: pa.dictionary(pa.int32(), pa.string()) if name in names else pa.binary()
             for written, name in zip(self._written_names, self.names, strict=True)
         }
-        with self._plain_errors(), self._open(kinds) as reader:
-            for batch in reader:
-                if any(map(_holds_line_break, batch.columns)):
-                    raise SfumatoError(f"{self.place}: {self._fault() or _QUOTE_IS_OPEN}")
-                yield batch.rename_columns(self.names).select(list(names))
+        with self._plain_errors(), self._rows() as lines:
+            for piece in lines.pieces():
+                for batch in parsed(piece, self.form, self._written_names, kinds).to_batches():
+                    if any(map(_holds_line_break, batch.columns)):
+                        raise SfumatoError(f"{self.place}: {self._fault() or _QUOTE_IS_OPEN}")
+                    yield batch.rename_columns(self.names).select(list(names))
 
     @property
     def slow(self) -> bool:
@@ -88,7 +93,9 @@ class CsvRows:
             size = file.seek(0, io.SEEK_END)
             ends = [0]
             while ends[-1] < size:
-                file.seek(min(ends[-1] + workers.PART_BYTES, size))
+                # The first part has the whole header.
+                least = max(workers.PART_BYTES, 0 if ends[-1] else self._passed)
+                file.seek(min(ends[-1] + least, size))
                 _pass_line(file)
                 ends.append(file.tell())
         return [self._part(*ends) for ends in pairwise(ends)] if len(ends) > 2 else [self]
@@ -100,8 +107,9 @@ class CsvRows:
 
     def first_kinds(self) -> pa.Schema:
         """Guess the types of the columns from the first rows."""
-        with self._plain_errors(), self._open(None) as reader:
-            kinds = reader.schema.types
+        with self._plain_errors(), self._rows() as lines:
+            piece = next(lines.pieces(), b"\n")
+            kinds = parsed(piece, self.form, self._written_names).schema.types
         return pa.schema(list(zip(self.names, kinds, strict=True)))
 
     @property
@@ -124,30 +132,37 @@ class CsvRows:
         other = other_format(start)
         if other:
             raise SfumatoError(f"{self.place}: it is no csv but {other}")
+        if start[:2] in _UTF_16 and not self._wide:
+            raise SfumatoError(
+                f'{self.place}: it is in UTF-16: write encoding = "utf-16" under [csv], or use '
+                "--encoding"
+            )
         delimiter = told_delimiter(start)
         if delimiter is None:
             return 0
         self.form = self.form.model_copy(update={"delimiter": delimiter})
         return 1
 
-    def _open(self, kinds: dict[str, pa.DataType] | None) -> pa.csv.CSVStreamingReader:
-        """Open the file, with named types, or with those that the first rows seem to have."""
-        typed = {} if kinds is None else {"column_types": kinds, "strings_can_be_null": False}
-        headed = self._range is None or self._range[0] == 0
-        return pa.csv.open_csv(
-            self._bytes(),
-            read_options=pa.csv.ReadOptions(
-                block_size=1 << 23,
-                encoding=self.form.encoding,
-                skip_rows=self._skipped if headed else 0,
-                column_names=None if headed else self._written_names,
-                use_threads=False,  # cores are kept busy by parts
-            ),
-            parse_options=pa.csv.ParseOptions(
-                newlines_in_values=True, delimiter=self.form.delimiter
-            ),
-            convert_options=pa.csv.ConvertOptions(**typed),
-        )
+    @property
+    def _wide(self) -> bool:
+        """Whether characters are of several bytes, some of which may be zero."""
+        return "16" in self.form.encoding or "32" in self.form.encoding
+
+    @contextmanager
+    def _rows(self) -> Iterator[CsvLines]:
+        """Open the lines after the header."""
+        with self._lines(self._bytes()) as lines:
+            if self._range is None or self._range[0] == 0:
+                lines.header(self._skipped)
+            yield lines
+
+    @contextmanager
+    def _lines(self, raw: pa.NativeFile) -> Iterator[CsvLines]:
+        with raw:
+            if codecs.lookup(self.form.encoding).name in ("utf-8", "utf-8-sig"):
+                yield CsvLines(raw)
+            else:
+                yield CsvLines(pa.transcoding_input_stream(raw, self.form.encoding, "utf-8"))
 
     def _bytes(self) -> pa.NativeFile:
         if self._range is None:
@@ -163,7 +178,7 @@ class CsvRows:
         try:
             try:
                 yield
-            except (pa.ArrowInvalid, UnicodeError):
+            except (pa.ArrowInvalid, UnicodeError, LongLineError):
                 fault = self._fault() or "it is not well-formed csv"
                 raise SfumatoError(f"{self.place}: {fault}") from None
         except OSError:
@@ -176,10 +191,15 @@ class CsvRows:
             start = raw.read(_START)
         if not start.removeprefix(codecs.BOM_UTF8).strip():
             return "the file is empty"
-        if start[:2] in _UTF_16 and "16" not in encoding:
-            return 'it is in UTF-16: write encoding = "utf-16" under [csv], or use --encoding'
-        if b"\0" in start and "16" not in encoding and "32" not in encoding:
+        if b"\0" in start and not self._wide:
             return "it is no text file"
+        with suppress(UnicodeError), self._lines(unzipped(self._source)) as lines:
+            number = 1
+            try:
+                for piece in lines.pieces():
+                    number += len(LINE_END.findall(piece))
+            except LongLineError:
+                return f"line {number} is longer than {csv_lines.LONGEST_LINE >> 20} MB"
         with self._text() as text:
             number = 0
             try:
@@ -187,7 +207,7 @@ class CsvRows:
                     pass
             except UnicodeDecodeError as error:
                 # What was read ahead of the lines lies in the piece that cannot be decoded.
-                line = number + 1 + len(_LINE_END.findall(error.object[: error.start]))
+                line = number + 1 + len(LINE_END.findall(error.object[: error.start]))
                 return (
                     f"line {line} is not in {encoding.upper()}: name the encoding under [csv], as "
                     'in encoding = "latin-1" (or "cp1252"), or use --encoding'
