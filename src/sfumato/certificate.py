@@ -111,12 +111,17 @@ def made_by() -> str:
     return f"sfumato {version('sfumato')}"
 
 
+def used_rows(unit_column: str, most: int) -> str:
+    """Say which rows of a unit are used: this follows from schema and budget alone."""
+    rows = "1 row is" if most == 1 else f"{most} rows are"
+    return f"of each '{unit_column}', at most {rows} used, chosen by a digest; others are left out"
+
+
 def unit(guarantee: Guarantee) -> str:
     """Name the unit of privacy, and say who sees to it."""
     if guarantee.unit_column:
-        return (
-            f"all rows with the same '{guarantee.unit_column}' "
-            f"(at most {guarantee.max_rows_per_unit} each; further ones were left out)"
+        return f"all rows with the same '{guarantee.unit_column}'; " + used_rows(
+            guarantee.unit_column, guarantee.max_rows_per_unit
         )
     rows = guarantee.max_rows_per_unit
     what = "one row" if rows == 1 else f"any {rows} rows"

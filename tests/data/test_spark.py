@@ -24,6 +24,7 @@ from sfumato.data.rows import encoded_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.schema import Identifier, Schema
+from sfumato.statistics.counts import Axis, Counts
 from support import SCHEMA, count_statistic, people
 
 pyspark = pytest.importorskip("pyspark")
@@ -128,6 +129,19 @@ def test_units_keep_so_many_rows_whatever_the_partitions(spark: Any, tmp_path: P
     rows = encoded_rows(framed(spark, few, tmp_path, 2), TableCodec(UNITS), 2)
     expected = encoded_rows(few, TableCodec(UNITS), 2).sum(count_statistic(100))
     assert np.array_equal(rows.sum(count_statistic(100)), expected)
+
+
+def test_each_row_of_a_unit_is_as_likely_as_another(spark: Any, tmp_path: Path) -> None:
+    """A wrong alarm has a chance below 1e-6: six deviations; and digests have no seed."""
+    units = 500
+    towns = ["Jena", "Ulm", "Ulm", "Ulm", "Ulm"] * units
+    table = people(1).take([0] * len(towns)).set_column(2, "town", pa.array(towns))
+    table = table.append_column("who", pa.array(np.repeat(np.arange(units), 5).astype(str)))
+    rows = encoded_rows(framed(spark, table, tmp_path, 2), TableCodec(UNITS))
+    counts = rows.sum(Counts([(Axis(2, np.arange(100, dtype=np.int32)),)]))
+    few, many = sorted(counts[counts > 0])
+    assert few + many == units
+    assert abs(few - units / 5) < 6 * np.sqrt(units * 0.16)
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,10 @@ def plan(
         print(f"public input: {each.in_words()}")
     for note in plans[0].notes:
         print(note)
+    if public.unit_column:
+        from sfumato.certificate import used_rows
+
+        print(used_rows(public.unit_column, rows_per_unit))
     for doubt in dict.fromkeys(doubt for budget in budgets for doubt in doubts(budget, rows)):
         print(doubt)
 

@@ -26,8 +26,8 @@ class DatabaseRows(ABC):
     """A table or a query of a database.
 
     Rows come in the order in which it gives them. That can depend on all rows, and on its threads:
-    where it decides which rows of a unit are kept, one unit could change those of others. There
-    rows are asked for in the order of a digest (`by_digest`), which each row has for itself.
+    one pass may see another order than the next. Where a pass says by their places which rows are
+    used, they are asked for in the order of a digest (`by_digest`), which each has for itself.
     """
 
     slow = True

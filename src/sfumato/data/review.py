@@ -134,13 +134,13 @@ class Review:
     def sentences(self) -> Iterator[str]:
         """Tell everything that the owner should know."""
         yield from self.misfit_sentences()
-        if self.units and 2 * self.kept < self.rows:
+        if self.units and self.kept < self.rows:
             left = ", ".join(
-                f"{most} would keep {sum(min(n, most) for n in self.units.values()):,}"
+                f"{most} would use {sum(min(n, most) for n in self.units.values()):,}"
                 for most in (1, 2, 5, 10, 20)
             )
             yield (
-                f"of {self.rows:,} rows {self.kept:,} are kept, because the rows of each unit are "
+                f"of {self.rows:,} rows {self.kept:,} are used, because the rows of each unit are "
                 f"limited. Rows per unit: {left}. The noise grows in proportion; the number that "
                 "you choose (--rows-per-unit) is public, so choose it from public knowledge"
             )

@@ -8,6 +8,7 @@ probability 2^-31 at most in each), and mixed, so that no row makes up for anoth
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,18 +40,23 @@ class RowMark:
         """Take in more rows."""
         if not len(batch):
             return
+        for hashes in self._hashes(batch):
+            self._total += hashes.sum(axis=1, dtype=np.uint64)
+        self.rows += len(batch)
+
+    def digests(self, batch: Batch) -> NDArray[np.uint64]:
+        """Give a digest of each row, for itself."""
+        return np.concatenate(
+            [np.zeros(0, np.uint64), *(hashes[0] for hashes in self._hashes(batch))]
+        )
+
+    def _hashes(self, batch: Batch) -> Iterator[NDArray[np.uint64]]:
+        """Give hashes, by lane and row: those that differ tell nothing of each other."""
         factors, first = self._factors(_width(batch)), self._factors(1)[0]
         hashed = _of_bytes if batch.numbers.dtype == np.uint8 else _of_columns
         for start in range(0, len(batch), _BLOCK):
             hashes = hashed(batch.where(slice(start, start + _BLOCK)), factors)
-            hashes += first[:, None]
-            # The finaliser of splitmix64: hashes that differ give sums that tell nothing of each
-            # other.
-            hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            hashes ^= hashes >> np.uint64(31)
-            self._total += hashes.sum(axis=1, dtype=np.uint64)
-        self.rows += len(batch)
+            yield mixed(hashes + first[:, None])
 
     def merge(self, other: RowMark) -> None:
         """Take in the rows that another mark of the same key has."""
@@ -67,6 +73,13 @@ class RowMark:
         seed = hmac.new(self.key, words.to_bytes(8, "little"), "sha256").digest()
         bits = np.random.Philox(key=np.frombuffer(seed[:16], np.uint64))
         return bits.random_raw(words * _LANES).reshape(words, _LANES) | np.uint64(1)
+
+
+def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix the bits of each word (the finaliser of splitmix64)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
 
 
 def _width(batch: Batch) -> int:

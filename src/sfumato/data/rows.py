@@ -25,7 +25,7 @@ from sfumato.data.row_mark import RowMark
 from sfumato.data.sources import TableRows, is_spark, let_order_last, table_rows
 from sfumato.data.spool import Spool
 from sfumato.data.table_codec import TableCodec
-from sfumato.data.unit_limit import UnitLimit
+from sfumato.data.unit_limit import UnitLimit, UnitRows
 from sfumato.data.workers import divided
 from sfumato.errors import SfumatoError
 
@@ -147,6 +147,7 @@ class EncodedRows(PrivateRows):
         self._limit = limit
         self._spool = spool
         self._kept: Review | None = None  # of the rows in the spool
+        self._in_memory: list[NDArray[np.int32]] | None = None  # ordinals, where there is none
 
     @abstractmethod
     def divide(self) -> Sequence[Part]:
@@ -161,13 +162,23 @@ class EncodedRows(PrivateRows):
             for part in self.parts():
                 yield from part
             return
-        seen: Counter[str] = Counter()
-        for whole in self._source:
-            for batch, units in whole.read():
-                yield self._limit.kept(batch, self._limit.ordinals(units, seen))
+        for number, whole in enumerate(self._source):
+            ordinals, start = self._ordinals(number), 0
+            for batch, _ in whole.read():
+                yield self._limit.kept(batch, ordinals[start : start + len(batch)])
+                start += len(batch)
+
+    def _ordinals(self, part: int) -> NDArray[np.int32]:
+        """Tell which of its unit's rows each row of a part is; read all rows once to find out."""
+        if self._kept:
+            assert self._spool is not None
+            return self._spool.ordinals(part)
+        if self._in_memory is None:
+            self._in_memory = self._put_in_order([whole.read() for whole in self._source], Review())
+        return self._in_memory[part]
 
     def parts(self) -> Sequence[Iterable[Batch]]:
-        """Give what the spool keeps, or parts of the source; with units, it has to be in order."""
+        """Give what the spool keeps, or parts of the source; with units, they hang together."""
         if self._kept:
             assert self._spool is not None
             numbers = range(len(self._source))
@@ -184,7 +195,7 @@ class EncodedRows(PrivateRows):
             self._kept = found if spool else None
             return found
         if self._kept is None and spool is None:
-            return self._reviewed_in_order(mark)
+            return self._reviewed_without_spool(mark)
         if self._kept is None:
             self._kept = self._limited(self._read(spool), spool)
         if mark is not None:
@@ -205,37 +216,43 @@ class EncodedRows(PrivateRows):
         found.kept = found.rows
         return found
 
-    def _reviewed_in_order(self, mark: RowMark | None) -> Review:
-        limit = self._limit
-        assert limit is not None
+    def _reviewed_without_spool(self, mark: RowMark | None) -> Review:
         found = Review()
-        for part in self._source:
-            for batch, units in part.read(found):
-                kept = limit.kept(batch, limit.ordinals(units, found.units))
-                found.kept += len(kept)
-                if mark is not None:
-                    mark.add(kept)
+        self._in_memory = self._put_in_order([part.read(found) for part in self._source], found)
+        if mark is not None:
+            for batch in self:
+                mark.add(batch)
         return found
 
     def _limited(self, found: Review, spool: Spool | None) -> Review:
-        """Say, in the order of the rows in the spool, which rows of a unit are kept."""
-        limit = self._limit
-        assert limit is not None
+        """Say in the spool which rows of a unit are kept."""
         assert spool is not None
-        found.kept = 0
-        for number in range(len(self._source)):
-            ordinals = [limit.ordinals(units, found.units) for _, units in spool.batches(number)]
-            known = np.concatenate([np.zeros(0, np.int64), *ordinals])
-            found.kept += int(limit.within(known).sum())
-            spool.keep_ordinals(number, np.minimum(known, 1 << 30).astype(np.int32))
+        parts = [spool.batches(number) for number in range(len(self._source))]
+        for number, ordinals in enumerate(self._put_in_order(parts, found)):
+            spool.keep_ordinals(number, ordinals)
         return found
+
+    def _put_in_order(
+        self, parts: Sequence[Iterator[tuple[Batch, pa.Array | None]]], found: Review
+    ) -> list[NDArray[np.int32]]:
+        """Tell, part by part, which of its unit's rows each row is; count them for a review."""
+        assert self._limit is not None
+        units, sizes = UnitRows(), []
+        for part in parts:
+            sizes.append(0)
+            for batch, names in part:
+                units.add(batch, names)
+                sizes[-1] += len(batch)
+        ordinals = units.ordinals()
+        found.units, found.kept = units.counts(), int(self._limit.within(ordinals).sum())
+        return np.split(ordinals, np.cumsum(sizes)[:-1])
 
     def _gathering(self) -> Gathering:
         return Gathering(self._spool)
 
     def clear(self) -> None:
         """Remove the spool, also that of a run that was interrupted."""
-        self._kept = None
+        self._kept = self._in_memory = None
         if self._spool is not None:
             self._spool.clear()
 
@@ -298,14 +315,16 @@ class EncodedTable(EncodedRows):
     def counted_values(self, name: str) -> Counter[str]:
         """Count the rows of each value of a column, but for missing ones. Private."""
         found: Counter[str] = Counter()
-        seen: Counter[str] = Counter()
-        for part in self._source:
+        for number, part in enumerate(self._source):
             assert isinstance(part, TablePart)
+            start = 0
             for rows in part.raw():
                 texts = parsing.texts(rows.column(name))
                 told = ~parsing.is_null(texts).to_numpy(zero_copy_only=False)
                 if self._limit is not None:
-                    told &= self._limit.within(self._limit.ordinals(part.units(rows), seen))
+                    ordinals = self._ordinals(number)[start : start + len(rows)]
+                    told &= self._limit.within(ordinals)
+                    start += len(rows)
                 for each in texts.filter(pa.array(told)).value_counts().to_pylist():
                     found[each["values"]] += each["counts"]
         refuse_too_many(found.total())

@@ -173,7 +173,7 @@ def table_rows(data: Any, names: Sequence[str] = (), form: CsvFormat | None = No
 
 
 def let_order_last(rows: TableRows, names: Sequence[str]) -> None:
-    """Let the order of rows depend on no other rows, where they come from a database.
+    """Let all passes see the same order of rows, where they come from a database.
 
     Files and frames have an order of their own.
     """

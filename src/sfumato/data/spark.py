@@ -53,9 +53,9 @@ def spark_frame(text: str) -> Any:
 class SparkRows(PrivateRows):
     """A Spark frame, summed where its rows lie.
 
-    Of each unit, `max_rows_per_unit` rows are kept: those that come first by a digest of the unit
-    and the encoded row. That depends neither on other units nor on the order of rows, which Spark
-    does not know; rows that are alike in both are the same row to every statistic.
+    Of each unit, `max_rows_per_unit` rows are kept: those that come first by a digest of the unit,
+    the encoded row and, of rows that are alike in both, which of them it is. That depends neither
+    on other units nor on the order of rows, which Spark does not know (`UnitRows` does the same).
     """
 
     codec: TableCodec
@@ -121,11 +121,14 @@ class SparkRows(PrivateRows):
         if self._limit is None:
             return _tree(self._selected.mapInArrow(partial(_worked, read, work), _FOUND), merge)
         rows = self._selected.mapInArrow(partial(_shuffled, read), _ENCODED)
-        numbered = rows.where("unit IS NOT NULL").selectExpr(
+        told_apart = rows.where("unit IS NOT NULL").selectExpr(
+            "*", "row_number() OVER (PARTITION BY unit, row ORDER BY row) AS copy"
+        )
+        numbered = told_apart.selectExpr(
             "codes",
             "numbers",
-            "row_number() OVER (PARTITION BY unit "
-            "ORDER BY sha2(concat(encode(unit, 'UTF-8'), row), 256), row) AS ordinal",
+            "row_number() OVER (PARTITION BY unit ORDER BY "
+            "sha2(concat(encode(concat(copy, ' ', unit), 'UTF-8'), row), 256), row) AS ordinal",
         )
         kept = numbered.where(f"ordinal <= {self._most}")
         columns = len(self.codec.declared if self._flags else self.codec.names)

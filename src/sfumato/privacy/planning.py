@@ -78,5 +78,5 @@ def refuse_training(budget: Budget, name: str) -> None:
     if budget.max_rows_per_unit > 1:
         raise SfumatoError(
             f"'{name}' protects single rows: use one row per unit (with an identifier that is the "
-            "unit of privacy, the first row of each is kept)"
+            "unit of privacy, one row of each is used)"
         )
