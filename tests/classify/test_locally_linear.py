@@ -18,14 +18,17 @@ from seeded import Seeded
 from sfumato.classify.attribution import integrated_gradients, smooth_gradients
 from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.classify.convolutional import Convolutional
+from sfumato.classify.inputs import TableInputs
 from sfumato.classify.locally_linear import LocallyLinear, LocallyLinearModel
 from sfumato.classify.map_bank import MapLearner
 from sfumato.classify.pictures import image_maps, map_bank, write_explanation, write_figure
 from sfumato.data.batch import Batch
 from sfumato.data.rows import encoded_rows
+from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.loading import load
 from sfumato.methods.network_learner import total_loss
+from sfumato.methods.spaces import TableSpace
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.gradients import clipped_sum_of, per_example_gradients
@@ -118,6 +121,26 @@ def test_no_row_adds_more_than_the_clipping_norm(projection: int | None, scale: 
         one = [array[row : row + 1] for array in _examples(learner)]
         added = learner.clipped_sum(one, 0.01)
         assert math.sqrt(sum(float(a.square().sum()) for a in added)) <= 1
+
+
+@pytest.mark.parametrize("projection", [None, 4])
+def test_no_row_adds_more_whatever_its_codes_and_numbers(projection: int | None) -> None:
+    space = TableSpace(TableCodec(SCHEMA), "sick")
+    learner = MapLearner(TableInputs(space), 2, 1.0, projection, 0, {})
+    rng = np.random.default_rng(0)
+    odd = np.array([-(2**31), -1, 0, 1, 2, 99, 2**31 - 1], np.int32)
+    numbers = np.array([math.nan, math.inf, -math.inf, -7, 0, 0.5, 1, 3e38], np.float32)
+    batch = Batch(
+        rng.choice(odd, (60, len(space.codec.names))), rng.choice(numbers, (60, space.size))
+    )
+    whole = [torch.from_numpy(array) for array in learner.examples(batch)]
+    assert float(whole[0].abs().max()) <= learner._reach
+    total = learner.clipped_sum(whole, 0.01)
+    for row in range(60):
+        added = learner.clipped_sum([array[row : row + 1] for array in whole], 0.01)
+        assert math.sqrt(sum(float(a.square().sum()) for a in added)) <= 1
+        total = [left - right for left, right in zip(total, added, strict=True)]
+    assert not any(map(torch.any, total))
 
 
 def test_inputs_of_an_image_depend_on_that_image_alone() -> None:

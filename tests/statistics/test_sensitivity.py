@@ -5,6 +5,7 @@ A new statistic is added to CASES and is then attacked like the others.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +17,19 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
+from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.statistic import Statistic, unit_sensitivity
-from sfumato.statistics.algebra import Concat, PerClass, Quantized, Weighted
+from sfumato.statistics.algebra import Concat, PerClass, Quantized, Weighted, squares
 from sfumato.statistics.counts import Axis, Counts
+from sfumato.statistics.exact_map import MOST_COLUMNS, on_steps, squared_lengths
 from sfumato.statistics.fourier import Fourier
 from sfumato.statistics.hermite import Hermite
+from sfumato.statistics.labelled_vectors import shortened
 from sfumato.statistics.level_tables import LevelTable, ProductKernel, SumKernel
+from sfumato.statistics.moments import LabelledMoments, on_grid
 from sfumato.statistics.pixel_levels import PixelLevels
+from sfumato.statistics.slopes import Slopes
 
 CELLS = (3, 5, 4)
 NUMBERS = 4
@@ -73,6 +79,42 @@ class Places:
         return {"places": 4}
 
 
+@dataclass(frozen=True)
+class Labelled:
+    """Labels and vectors as the row has them: any whole number, any length."""
+
+    labels: int
+    dim: int = NUMBERS
+
+    def __call__(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        return batch.codes[:, 1].astype(np.int64), batch.unit.astype(np.float64)
+
+    def describe(self) -> dict[str, Any]:
+        return {"labels": self.labels}
+
+
+class Given:
+    """A row's numbers as its features, on their grid, but not within it where they are none."""
+
+    dim = NUMBERS
+
+    def __call__(self, given: Any) -> NDArray[np.float64]:
+        if isinstance(given, Batch):
+            return on_steps(given.unit.astype(np.float64))
+        return np.asarray(given)
+
+    def describe(self) -> dict[str, Any]:
+        return {"given": NUMBERS}
+
+    def digest(self) -> str:
+        return "given"
+
+
+def _slopes() -> Slopes:
+    weights = np.linspace(-2, 2, NUMBERS * 3).reshape(NUMBERS, 3)
+    return Slopes.of(Given(), Given(), weights, 0.5)  # type: ignore[arg-type]
+
+
 def _tables(bits: int) -> list[LevelTable]:
     line = LevelTable.of(Hermite.of_length(0.3, 4)(np.linspace(0, 1, 9)), bits)
     return [LevelTable.of(np.eye(3), bits), LevelTable.of(np.eye(5), bits), line, line]
@@ -102,6 +144,11 @@ CASES: dict[str, Statistic] = {
     "per class, non-negative": PerClass(Quantized(Raw(nonnegative=True)), column=1, classes=5),
     "counts": Counts([(_axis(0, 3),), (_axis(1, 2), _axis(2, 4)), (_axis(0, 2), _axis(1, 5))]),
     "pixel levels": PixelLevels(NUMBERS),
+    "moments": LabelledMoments(Labelled(3), 1.0, 1.5, 2.0),
+    "moments of one label": LabelledMoments(Labelled(1), 1.0, 2.0, 1.0),
+    "moments, pooled": LabelledMoments(Labelled(3), 1.0, 1.5, 2.0, pooled=True),
+    "moments without squares": LabelledMoments(Labelled(3), 1.0, 1.0),
+    "slopes": _slopes(),
     "weighted": Weighted(Counts([(_axis(0, 3),)]), 1000),
     "concatenation": Concat(
         [
@@ -115,10 +162,15 @@ CASES: dict[str, Statistic] = {
 
 @st.composite
 def batches(draw: st.DrawFn, least: int, most: int) -> Batch:
-    """Rows with duplicates, zeros, NaN, infinities and extremes of every size."""
+    """Rows with duplicates, zeros, NaN, infinities and extremes of every size.
+
+    Nothing of it is what a codec promises: codes are beyond all cells, too, and below zero.
+    """
     count = draw(st.integers(least, most))
+    beyond = st.sampled_from([-1, -2, 3, 4, 5, 6, 100, 1 << 20, -(1 << 31), (1 << 31) - 1])
     codes = np.stack(
-        [draw(hnp.arrays(np.int32, count, elements=st.integers(0, c - 1))) for c in CELLS], axis=1
+        [draw(hnp.arrays(np.int32, count, elements=st.integers(0, c - 1) | beyond)) for c in CELLS],
+        axis=1,
     )
     number = st.one_of(
         st.floats(width=32),
@@ -126,7 +178,9 @@ def batches(draw: st.DrawFn, least: int, most: int) -> Batch:
         st.sampled_from([0.0, 0.35, 0.7, -0.7, 1.0, float(np.float32(0.7))]),
     )
     unit = draw(hnp.arrays(np.float32, (count, NUMBERS), elements=number))
-    return Batch(codes, unit)
+    if draw(st.booleans()):
+        codes, unit = np.asfortranarray(codes), np.asfortranarray(unit)
+    return Batch(codes.astype(draw(st.sampled_from([np.int32, np.int64]))), unit)
 
 
 def _moved(statistic: Statistic, left: Batch, right: Batch) -> float:
@@ -221,6 +275,64 @@ def test_a_map_that_gives_a_row_two_vectors_is_refused() -> None:
         def describe(self) -> dict[str, str]:
             return {}
 
+    class Levels:
+        def __call__(self, batch: Batch) -> np.ndarray:
+            return np.zeros((2 * len(batch), 4), np.int64)
+
+        def describe(self) -> dict[str, str]:
+            return {}
+
+    class Vectors(Labelled):
+        def __call__(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+            return np.zeros(len(batch), np.int64), np.ones((2 * len(batch), NUMBERS))
+
     rows = Batch(np.zeros((3, 1), np.int32), np.zeros((3, 0), np.float32))
     with pytest.raises(ValueError, match="one vector for each row"):
         Quantized(Doubled()).sum(rows)
+    with pytest.raises(ValueError, match="one vector for each row"):
+        LabelledMoments(Vectors(3), 1.0, 1.0, 1.0, pooled=True).sum(rows)
+    for kernel in (SumKernel(Levels(), _tables(20)), ProductKernel(Levels(), _tables(9), [(0, 1)])):
+        with pytest.raises(ValueError, match="one level in each column"):
+            kernel.sum(rows)
+
+
+def test_a_group_below_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match="each cell must have a group"):
+        Axis(0, np.array([0, -1], np.int32))
+
+
+def _matrices(row: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
+    """Give matrices of all layouts that hold a row, and its place."""
+    rng = np.random.default_rng(len(row))
+    for count in (1, 2, 3, 5, 16):
+        for place in range(count):
+            rows = rng.standard_normal((count, len(row)))
+            rows[place] = row
+            wide = np.zeros((count, len(row) + 3))
+            wide[:, 1:-2] = rows
+            yield rows, place
+            yield np.asfortranarray(rows), place
+            yield wide[:, 1:-2], place
+
+
+@pytest.mark.parametrize("dim", [1, 3, 64, 1000, 4097, MOST_COLUMNS])
+def test_lengths_are_the_same_bits_wherever_a_row_stands(dim: int) -> None:
+    row = np.random.default_rng(dim).standard_normal(dim)
+    for measure in (squared_lengths, on_grid, lambda rows: shortened(rows, 0.5)):
+        alone = measure(row[None])[0]
+        for rows, place in _matrices(row):
+            assert np.array_equal(measure(rows)[place], alone)
+
+
+def test_lengths_of_many_features_are_the_same_bits_wherever_a_row_stands() -> None:
+    row = np.random.default_rng(0).standard_normal(2 * MOST_COLUMNS + 100)
+    alone = squares(row[None])[0]
+    assert all(squares(rows)[place] == alone for rows, place in _matrices(row))
+
+
+def test_lengths_of_more_numbers_are_refused() -> None:
+    """Beyond, numpy's own sums depend on the place of a row: then the limit has its reason."""
+    rows = np.zeros((1, MOST_COLUMNS + 1))
+    for measure in (squared_lengths, on_grid, lambda rows: shortened(rows, 0.5)):
+        with pytest.raises(SfumatoError, match="more than 8,192 numbers"):
+            measure(rows)

@@ -90,8 +90,8 @@ class TableInputs(Inputs):
 
     def __call__(self, batch: Batch) -> Floats:
         points = self.space.from_batch(batch)
-        points[:, : self.space.size] *= 2
-        points[:, : self.space.size] -= 1
+        numbers = points[:, : self.space.size]
+        numbers[:] = 2 * np.clip(numbers, 0, 1) - 1
         return _on_grid(points)
 
     def features(self, batch: Batch) -> Floats:

@@ -122,13 +122,14 @@ class SparkRows(PrivateRows):
             return _tree(self._selected.mapInArrow(partial(_worked, read, work), _FOUND), merge)
         rows = self._selected.mapInArrow(partial(_shuffled, read), _ENCODED)
         told_apart = rows.where("unit IS NOT NULL").selectExpr(
-            "*", "row_number() OVER (PARTITION BY unit, row ORDER BY row) AS copy"
+            "*", "row_number() OVER (PARTITION BY unit, row ORDER BY row) AS place"
         )
         numbered = told_apart.selectExpr(
             "codes",
             "numbers",
             "row_number() OVER (PARTITION BY unit ORDER BY "
-            "sha2(concat(encode(concat(copy, ' ', unit), 'UTF-8'), row), 256), row) AS ordinal",
+            "sha2(concat(encode(concat(CAST(place AS STRING), ' ', unit), 'UTF-8'), row), 256), "
+            "row) AS ordinal",
         )
         kept = numbered.where(f"ordinal <= {self._most}")
         columns = len(self.codec.declared if self._flags else self.codec.names)

@@ -67,7 +67,7 @@ class Adversary(Learner):
     def examples(self, batch: Batch) -> Examples:
         """Give points and classes."""
         points = self.points(batch)
-        classes = batch.codes[:, self._space.class_column].astype(np.int64)
+        classes = self._space.labels(batch)
         return points, classes if self._space.classes > 1 else 0 * classes
 
     def clipped_sum(self, examples: Sequence[Tensor], clip: float) -> list[Tensor]:

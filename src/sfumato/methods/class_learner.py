@@ -25,7 +25,7 @@ class ClassLearner(Learner):
 
     def examples(self, batch: Batch) -> Examples:
         """Give inputs and classes."""
-        return self.inputs(batch), batch.codes[:, self.space.class_column].astype(np.int64)
+        return self.inputs(batch), self.space.labels(batch)
 
     def load(self, weights: dict[str, NDArray[Any]]) -> None:
         """Take up trained weights."""

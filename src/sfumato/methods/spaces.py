@@ -109,12 +109,13 @@ class PointSpace(ABC):
         """Give the numbers of a batch's rows."""
         return batch.unit
 
+    def labels(self, batch: Batch) -> NDArray[np.int64]:
+        """Give the classes of a batch's rows; a code beyond all classes is the nearest."""
+        return np.clip(batch.codes[:, self.class_column], 0, self.class_cells - 1).astype(np.int64)
+
     def from_batch(self, batch: Batch) -> NDArray[np.float32]:
         """Give the points of a batch's rows."""
-        blocks = [
-            np.eye(axis.size, dtype=np.float32)[axis.groups[batch.codes[:, axis.column]]]
-            for axis in self.axes
-        ]
+        blocks = [np.eye(axis.size, dtype=np.float32)[axis.of(batch)] for axis in self.axes]
         return np.concatenate([self(batch), *blocks], axis=1)
 
     @abstractmethod

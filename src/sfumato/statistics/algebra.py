@@ -14,6 +14,7 @@ from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Relation
 from sfumato.privacy.statistic import EXACT_BITS, Resolution, Statistic
+from sfumato.statistics.exact_map import MOST_COLUMNS, squared_lengths
 
 _AT_ONCE = 1 << 23  # features, which bounds the memory
 
@@ -98,13 +99,13 @@ class Quantized(Statistic):
             if self.feature_map.nonnegative:
                 np.maximum(grid, 0.0, out=grid)
             np.trunc(grid, out=grid)
-            squared = np.einsum("ij,ij->i", grid, grid)
+            squared = squares(grid)
         lost = ~np.isfinite(squared)
         grid[lost] = 0.0
         long = np.flatnonzero(~lost & (squared > limit**2))
         if len(long):
             shorter = np.trunc(grid[long] * (limit / np.sqrt(squared[long]) * (1 - 1e-9))[:, None])
-            shorter[np.einsum("ij,ij->i", shorter, shorter) > limit**2] = 0.0
+            shorter[squares(shorter) > limit**2] = 0.0
             grid[long] = shorter
         return grid
 
@@ -113,6 +114,13 @@ class Quantized(Statistic):
 
     def describe(self) -> dict[str, Any]:
         return {"quantized": self.feature_map.describe(), "bits": self.bits}
+
+
+def squares(grid: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give squared norms of any number of columns, in the same order for each row."""
+    starts = range(0, grid.shape[1], MOST_COLUMNS)
+    pieces = (squared_lengths(grid[:, start : start + MOST_COLUMNS]) for start in starts)
+    return np.asarray(sum(pieces, np.zeros(len(grid))))
 
 
 @dataclass(frozen=True)
@@ -180,9 +188,10 @@ class Weighted(Statistic):
 class PerClass(Statistic):
     """A statistic for each class of one coded column: the outer product with its one-hot vector.
 
-    A row adds to one class only, so adding or removing it costs what the part costs. A replaced
-    row costs the same as in the part when the class stays; when it changes, the old vector leaves
-    one block and the new one enters another: sqrt(2) B.
+    A row adds to one class only, or to none where its code is that of none, so adding or removing
+    it costs what the part costs. A replaced row costs the same as in the part when the class
+    stays; when it changes, the old vector leaves one block and the new one enters another:
+    sqrt(2) B.
     """
 
     part: Statistic

@@ -27,13 +27,21 @@ class Axis:
     column: int
     groups: NDArray[np.int32]
 
+    def __post_init__(self) -> None:
+        if not len(self.groups) or self.groups.min() < 0:
+            raise ValueError("each cell must have a group")
+
+    def of(self, batch: Batch) -> NDArray[np.integer[Any]]:
+        """Give each row's group; a code beyond all cells has that of the nearest."""
+        return np.take(self._small_groups, batch.codes[:, self.column], mode="clip")
+
     @cached_property
     def size(self) -> int:
         """The number of groups."""
         return int(self.groups.max()) + 1
 
     @cached_property
-    def small_groups(self) -> NDArray[np.integer[Any]]:
+    def _small_groups(self) -> NDArray[np.integer[Any]]:
         """The same map, in less memory where that can be."""
         return self.groups.astype(np.int16) if self.size < 1 << 15 else self.groups
 
@@ -47,8 +55,9 @@ class Axis:
 class Counts(Statistic):
     """The joint counts of the groups of several tuples of axes.
 
-    A row adds 1 to exactly one cell of every table. Its vector holds T ones for T tables and
-    zeros otherwise: norm sqrt(T), and non-negative, so replacing it costs at most sqrt(2 T).
+    A row adds 1 to exactly one cell of every table, whatever its codes (`Axis.of`). Its vector
+    holds T ones for T tables and zeros otherwise: norm sqrt(T), and non-negative, so replacing it
+    costs at most sqrt(2 T).
 
     >>> yes_no = Axis(0, np.array([0, 1], np.int32))
     >>> Counts([(yes_no,)]).sum(Batch(np.array([[1], [1], [0]], np.int32), np.empty((3, 0))))
@@ -74,7 +83,7 @@ class Counts(Statistic):
         return _sensitivity(len(self.tables), relation)
 
     def sum(self, batch: Batch) -> NDArray[np.int64]:
-        groups = [axis.small_groups[batch.codes[:, axis.column]] for axis in self._axes]
+        groups = [axis.of(batch) for axis in self._axes]
         sizes = [axis.size for axis in self._axes]
         parts = counted(len(batch), groups, sizes, self._tables, self._joints)
         return np.concatenate([np.zeros(0, np.int64), *parts])

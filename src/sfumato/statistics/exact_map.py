@@ -16,10 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
+from sfumato.errors import SfumatoError
 
 _WEIGHT_STEPS = 2.0**28  # per unit of a pixel's weight
 _STEPS = 2.0**12  # per unit of a coordinate
 _REACH = 2.0**9  # coordinates are clamped to this size
+MOST_COLUMNS = 1 << 13
+"""So many numbers are added up in one go; beyond, numpy cuts rows by where they lie in a matrix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +59,20 @@ class ExactMap:
 def on_steps(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
     """Round coordinates to the grid on which further products are exact."""
     return np.clip(np.rint(coordinates * _STEPS) / _STEPS, -_REACH, _REACH)
+
+
+def squared_lengths(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the squared length of each row: the same bits in any batch, also where it is rounded.
+
+    How terms are ordered must follow from their number alone. It does for rows of `MOST_COLUMNS`
+    at most that lie in one piece each; in matrices that lie column by column, a row alone would be
+    added up in another order than one of several.
+    """
+    if vectors.shape[1] > MOST_COLUMNS:
+        raise SfumatoError(f"vectors of more than {MOST_COLUMNS:,} numbers cannot be measured")
+    if vectors.strides[1] != vectors.itemsize:
+        vectors = np.ascontiguousarray(vectors)
+    return np.asarray(np.einsum("ij,ij->i", vectors, vectors))
 
 
 def digest(*arrays: NDArray[Any]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
-from sfumato.statistics.exact_map import ExactMap, digest, on_steps
+from sfumato.statistics.exact_map import ExactMap, digest, on_steps, squared_lengths
 
 _INSIDE = 1 - 1e-9  # keeps a shortened vector's length, as computed, below one
 
@@ -108,7 +108,7 @@ class CoordinatesAndLength:
 
     def __call__(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         coordinates = self.coordinates(batch)
-        lengths = np.einsum("ij,ij->i", coordinates, coordinates)  # exact: multiples of 2^-24
+        lengths = squared_lengths(coordinates)  # exact: multiples of 2^-24
         squared = lengths / np.maximum(lengths, 1.0)
         inside = shortened(coordinates, 1.0)
         vectors = np.concatenate([inside, squared[:, None]], axis=1) * (_INSIDE / math.sqrt(2))
@@ -147,7 +147,7 @@ class LogRadius:
             # Inverse roots on a grid of 2^-14 keep the products exact.
             root = np.clip(np.rint(self.inverse_roots[group] * 2.0**14) / 2.0**14, -512.0, 512.0)
             scaled = on_steps(centred @ root.T)
-            lengths[rows] = np.einsum("ij,ij->i", scaled, scaled)
+            lengths[rows] = squared_lengths(scaled)
         radius = np.sqrt(lengths / self.means.shape[1])
         t = np.clip(np.log(np.maximum(radius, 1e-9)) / self.span, -1.0, 1.0)
         return labels, np.stack([t, t * t], axis=1) * (_INSIDE / math.sqrt(2))
@@ -160,7 +160,10 @@ class LogRadius:
 
 
 def shortened(vectors: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
-    """Divide by the bound, or by the length where that is larger."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    """Divide by the bound, or by the length where that is larger.
+
+    More than `MOST_COLUMNS` numbers are refused.
+    """
+    lengths = np.sqrt(squared_lengths(vectors))
     inside: NDArray[np.float64] = vectors * (_INSIDE / np.maximum(lengths, bound))[:, None]
     return inside

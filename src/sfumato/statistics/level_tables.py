@@ -70,6 +70,10 @@ class LevelTable:
         """The length of a vector."""
         return int(self.vectors.shape[1])
 
+    def inside(self, levels: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+        """Give levels of the table; one beyond it is the nearest."""
+        return np.asarray(np.clip(levels, 0, len(self.vectors) - 1))
+
     @cached_property
     def largest_entry(self) -> int:
         """The largest size of an entry."""
@@ -119,6 +123,12 @@ def middle(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     return best
 
 
+def _one_each(levels: NDArray[np.int64], batch: Batch) -> NDArray[np.int64]:
+    if len(levels) != len(batch):
+        raise ValueError("there must be one level in each column for each row")
+    return levels
+
+
 @dataclass(frozen=True, eq=False)
 class SumKernel(Statistic):
     """The tables' vectors of all columns, one after the other.
@@ -144,9 +154,10 @@ class SumKernel(Statistic):
         return math.sqrt(math.fsum(table.squared_step for table in self.tables))
 
     def sum(self, batch: Batch) -> NDArray[np.int64]:
-        levels = self.levels(batch)
+        levels = _one_each(self.levels(batch), batch)
         parts = [
-            np.bincount(levels[:, column], minlength=len(table.vectors)) @ table.vectors
+            np.bincount(table.inside(levels[:, column]), minlength=len(table.vectors))
+            @ table.vectors
             for column, table in enumerate(self.tables)
         ]
         return np.concatenate(parts).astype(np.int64)
@@ -218,10 +229,11 @@ class ProductKernel(Statistic):
         return 2 * longest - 2 * math.prod(table.least_product for table in tables)
 
     def sum(self, batch: Batch) -> NDArray[np.int64]:
-        levels = self.levels(batch)
+        levels = _one_each(self.levels(batch), batch)
         parts = []
         for group in self.groups:
-            vectors = [self.tables[column].vectors[levels[:, column]] for column in group]
+            tables = [(self.tables[column], levels[:, column]) for column in group]
+            vectors = [table.vectors[table.inside(of_rows)] for table, of_rows in tables]
             left = [
                 _products([vectors[i] for i in chosen])
                 for chosen in combinations(range(len(group)), self.degree - 1)

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from sfumato.data.batch import Batch
 from sfumato.privacy.budget import Relation
 from sfumato.privacy.statistic import Resolution, Statistic
+from sfumato.statistics.exact_map import squared_lengths
 
 GRID = 1 << 10  # R: steps from the centre of the unit ball to its surface
 _DIAGONAL, _OFF_DIAGONAL = 5, 7
@@ -98,6 +99,8 @@ class LabelledMoments(Statistic):
     """Count, sum and, where `square` is not 0, second moments of labelled vectors.
 
     The weights are relative to each other; `pooled` takes second moments over all labels together.
+    What the vectors' map gives is not believed: vectors are shortened (`on_grid`), a row of a label
+    that there is not adds at most its second moments, and more than one vector a row is refused.
     """
 
     vectors: LabelledVectors
@@ -148,6 +151,8 @@ class LabelledMoments(Statistic):
 
     def sum(self, batch: Batch) -> NDArray[np.int64]:
         labels, vectors = self.vectors(batch)
+        if labels.shape != (len(batch),) or vectors.shape != (len(batch), self.vectors.dim):
+            raise ValueError("there must be one label and one vector for each row")
         grid = on_grid(vectors)
         order = np.argsort(labels, kind="stable")
         bounds = np.searchsorted(labels[order], np.arange(self.vectors.labels + 1))
@@ -207,16 +212,17 @@ def on_grid(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Round to whole steps within the ball of GRID steps; what is not finite becomes zero.
 
     The squared norm of a rounded vector is a sum of squares of integers, hence exact, so the bound
-    is checked without rounding error: a vector beyond it is rounded toward zero instead.
+    is checked without rounding error: a vector beyond it is rounded toward zero instead. More than
+    `MOST_COLUMNS` numbers are refused: whether a vector is beyond could hang on its neighbours.
     """
     with np.errstate(invalid="ignore", over="ignore"):
-        length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+        length = np.sqrt(squared_lengths(vectors))
         inside = GRID * vectors / np.where(length > 1, length, 1.0)[:, None]
     inside[~np.isfinite(inside).all(axis=1)] = 0.0
     grid: NDArray[np.float64] = np.rint(inside)
-    long = np.einsum("ij,ij->i", grid, grid) > GRID**2
+    long = squared_lengths(grid) > GRID**2
     grid[long] = np.trunc(inside[long] * (1 - 1e-9))
-    grid[np.einsum("ij,ij->i", grid, grid) > GRID**2] = 0.0
+    grid[squared_lengths(grid) > GRID**2] = 0.0
     return grid
 
 

@@ -10,7 +10,7 @@ which bounds adding or removing a row. Replacing one costs at most twice that, a
 promised: <u (x) s, v (x) t> = <u, v> <s, t> is -1 where u = v and s = -t.
 
 Both vectors are rounded to a grid of 1/R within the unit ball, their lengths checked in whole
-numbers, so a row adds whole numbers whose length is at most R².
+numbers, so a row adds whole numbers whose length is at most R², whatever its class and features.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sfumato.data.batch import Batch
 from sfumato.privacy.budget import Relation
 from sfumato.privacy.statistic import Resolution, Statistic
-from sfumato.statistics.exact_map import digest
+from sfumato.statistics.exact_map import digest, squared_lengths
 from sfumato.statistics.labelled_vectors import Coordinates
 from sfumato.statistics.moments import GRID, on_grid
 from sfumato.statistics.turned import Turned, weights_on_steps
@@ -86,13 +86,19 @@ class Slopes(SlopeSizes):
         # Whole numbers below 2^53 in every partial sum: exact in doubles, in any order.
         total = np.zeros((self.features, self.classes))
         for start in range(0, len(batch), _AT_ONCE):
-            rows = batch.where(slice(start, start + _AT_ONCE))
-            features = self.map(self.coordinates(rows))
-            missing = -chances(features @ self.weights)
-            missing[np.arange(len(rows)), rows.codes[:, 0]] += 1.0
-            lengths = np.sqrt(np.einsum("ij,ij->i", features, features))[:, None]
-            total += on_grid(features / lengths).T @ on_grid(missing * lengths / self.bound)
+            directions, errors = self._parts(batch.where(slice(start, start + _AT_ONCE)))
+            total += on_grid(directions).T @ on_grid(errors)
         return total.astype(np.int64).ravel()
+
+    def _parts(self, rows: Batch) -> tuple[Floats, Floats]:
+        """Give u and s of each row, which are no numbers where its features are none."""
+        features = self.map(self.coordinates(rows))
+        classes = np.clip(rows.codes[:, 0], 0, self.classes - 1)
+        with np.errstate(invalid="ignore"):
+            missing = -chances(features @ self.weights)
+            missing[np.arange(len(rows)), classes] += 1.0
+            lengths = np.sqrt(squared_lengths(features))[:, None]
+            return features / lengths, missing * lengths / self.bound
 
     def read(self, values: Floats) -> Floats:
         """Give a sum, or a noisy one, as (features, classes) in plain units."""

@@ -77,7 +77,7 @@ class ColumnLevels:
         levels = np.empty((len(batch), len(self)), np.int64)
         levels[:, : self.columns.size] = np.rint(inside * np.float32(self.steps))
         for place, axis in enumerate(self.columns.axes, self.columns.size):
-            levels[:, place] = axis.groups[batch.codes[:, axis.column]]
+            levels[:, place] = axis.of(batch)
         return levels
 
     def tables(self, hermite: Hermite, bits: int) -> list[LevelTable]:
