@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 import sfumato as sf
 from command_line import folder as folder
 from command_line import run
+from sfumato.errors import SfumatoError
 from sfumato.notebook import usual_progress
 from sfumato.privacy.ledger import Ledger
 from sfumato.storage import locked
@@ -135,14 +137,99 @@ def test_existing_outputs_need_force(
     assert (code, "is a folder" in err) == (2, True)
 
 
-def test_a_second_run_for_the_same_output_is_refused(
-    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
+def test_a_second_run_for_the_same_output_waits_and_says_so(folder: Path) -> None:
+    steps: list[str] = []
+    held = locked(folder / "new" / "out.csv")
+    held.__enter__()
+
+    def waiting() -> None:
+        steps.append("waits")
+        held.__exit__(None, None, None)
+
+    with locked(folder / "new" / "out.csv", waiting):
+        steps.append("goes on")
+    assert steps == ["waits", "goes on"]
+    assert not list(folder.rglob("*.lock"))
+
+
+def unwritable(folder: Path) -> dict[str, str]:
+    """Name files that cannot be written, each in its own way."""
+    (folder / "taken.d").mkdir()
+    (folder / "plain").mkdir()
+    (folder / "file").write_text("")
+    found = {
+        "a folder with a suffix": "taken.d",
+        "a folder without one": "plain",
+        "below a file": "file/new/out",
+        "a name that is too long": 300 * "n",
+    }
+    if Path("/proc/self").exists():
+        found["a place where nobody may write"] = "/proc/out"
+    if os.path.exists("/dev/full"):
+        found["a device"] = "/dev/full"
+    if hasattr(os, "geteuid") and os.geteuid():
+        (folder / "shut").mkdir(mode=0o500)
+        found["a folder that is shut"] = "shut/new/out"
+    return found
+
+
+@pytest.mark.parametrize("option", ["--output", "--model", "--report", "--releases"])
+def test_outputs_that_cannot_be_written_are_told_before_anything_is_paid(
+    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    with locked(folder / "out.csv"):
-        code, _, err = run(capsys, *SYNTH, "--releases", "elsewhere")
-    assert (code, "in use by another run" in err) == (2, True)
+    ways = unwritable(folder)
+    if option == "--releases":
+        ways = {way: path for way, path in ways.items() if "folder " not in way}
+        ways["a file"] = "file"
+    before = left_in(folder)
+    for way, path in ways.items():
+        place = path + ".csv" if option == "--output" and path.endswith("out") else path
+        if place != "plain" or option != "--output":  # a table may be a folder of parquet files
+            code, _, err = run(capsys, *SYNTH, option, place)
+            assert (code, err.count("\n")) == (2, 1), way
+            assert left_in(folder) == before, way
+        if option in ("--output", "--report"):
+            assert run(capsys, "fit", *SYNTH[1:], option, path)[0] == 2, way
+            assert left_in(folder) == before, way
     assert not own_ledger.exists() or Ledger(own_ledger).entries() == []
-    assert not list(folder.glob(".*.lock"))
+
+
+def left_in(folder: Path) -> list[Path]:
+    """List what lies in a folder, but for the ledger."""
+    return [file for file in sorted(folder.rglob("*")) if "ledger.sqlite" not in file.name]
+
+
+def test_an_output_that_cannot_be_written_from_python_costs_nothing(
+    folder: Path, own_ledger: Path
+) -> None:
+    ways = unwritable(folder)
+    before = left_in(folder)
+    del ways["a folder without one"]  # which may be a folder of parquet files
+    for path in ways.values():
+        with pytest.raises((SfumatoError, OSError)):
+            sf.synthesize("people.csv", "people.toml", 1, output=Path(path))
+    for path in ("file", "file/new", "/proc/out"):
+        with pytest.raises((SfumatoError, OSError)):
+            sf.Pairs().fit("people.csv", "people.toml", 1, folder=Path(path))
+    assert left_in(folder) == before
+    assert not own_ledger.exists() or Ledger(own_ledger).entries() == []
+
+
+def test_what_is_paid_for_in_python_is_in_the_users_own_ledger(
+    folder: Path, own_ledger: Path
+) -> None:
+    for _ in range(2):
+        sf.Pairs(components=2, restarts=1).fit("people.csv", "people.toml", 1)
+    paid = Ledger(own_ledger).entries("people")
+    assert len(paid) >= 2
+    sf.Pairs(components=2, restarts=1).fit(
+        "people.csv", "people.toml", 1, folder=folder / "r", pay_again=True
+    )
+    assert len(Ledger(own_ledger).entries("people")) == len(paid) * 3 // 2
+    sf.Pairs(components=2, restarts=1).fit(
+        "people.csv", "people.toml", 1, ledger=Ledger(":memory:")
+    )
+    assert len(Ledger(own_ledger).entries("people")) == len(paid) * 3 // 2
 
 
 def test_a_table_goes_through_a_pipe(

@@ -6,7 +6,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -61,11 +62,15 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def refuse_overwriting(
-    outputs: Mapping[str, Path | None], inputs: Iterable[Any], force: bool
+    outputs: Mapping[str, Path | None],
+    inputs: Iterable[Any],
+    force: bool,
+    folder: Path | None = None,
 ) -> None:
-    """Refuse outputs that would overwrite an input or one another; existing ones need `force`.
+    """Refuse outputs that cannot be written, or would overwrite an input or one another.
 
-    Outputs are given by what asks for them. Inputs that are no paths cannot be overwritten.
+    Outputs are given by what asks for them; existing ones need `force`. The one that may be a
+    `folder` is named. Inputs that are no paths cannot be overwritten. Nothing is left behind.
     """
     taken = [(Path(each), "an input") for each in inputs if each and isinstance(each, str | Path)]
     for asked, path in outputs.items():
@@ -74,11 +79,32 @@ def refuse_overwriting(
         for other, what in taken:
             if _same(path, other) or other.resolve() in path.resolve().parents:
                 raise SfumatoError(f"{path} ({asked}) would overwrite {what}: name another file")
-        if path.is_dir() and path.suffix:
+        if path.is_dir() and (path != folder or path.suffix):
             raise SfumatoError(f"{path} ({asked}) is a folder: name a file")
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise SfumatoError(f"{path} ({asked}) is a device: name a file")
         if path.is_file() and not force:
             raise SfumatoError(f"{path} ({asked}) exists: name another file, or use --force")
+        _try_to_write(path)
         taken.append((path, f"what {asked} writes"))
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a folder in which nothing can be written, or that is none. Nothing is left behind."""
+    if path.exists() and not path.is_dir():
+        raise SfumatoError(f"{path} is not a folder: name one for what is paid for")
+    _try_to_write(path / "releases")
+
+
+def _try_to_write(path: Path) -> None:
+    """Write a file as large as a byte beside `path`, or where its folder would be made."""
+    place = next(folder for folder in path.parents if folder.exists())
+    try:
+        with tempfile.NamedTemporaryFile(dir=place, prefix=f".{path.name}.") as file:
+            file.write(b"1")
+            file.flush()
+    except OSError as error:
+        raise SfumatoError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -148,34 +174,53 @@ def take_place(path: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold a file for this process alone, until the block ends or the process does.
 
-    It spares a second run its work. That one payment gives one answer is seen to by the ledger,
-    also on a system that cannot lock files.
+    Whoever comes second waits, and says so. The system lets go of a lock when its process dies,
+    however it dies. Folders that are made for the lock go with it, unless something lies there by
+    then. A system that cannot lock files has to do without: that one payment gives one answer is
+    seen to by the ledger in any case.
     """
-    try:
-        from fcntl import LOCK_EX, LOCK_NB, flock
-    except ImportError:
+    if find_spec("fcntl") is None:
         yield
         return
+    lock = path.with_name(f".{path.name}.lock")
+    made = [folder for folder in lock.parents if not folder.exists()]
+    file = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.with_name(f".{path.name}.lock")
-        with open(lock, "wb") as file:
-            try:
-                flock(file, LOCK_EX | LOCK_NB)
-                held = lock.exists() and os.path.samestat(os.fstat(file.fileno()), os.stat(lock))
-            except BlockingIOError:
-                held = False
-            if not held:  # or the one that held it is just leaving
-                raise SfumatoError(f"{path} is in use by another run: wait for it")
-            try:
-                yield
-            finally:
-                lock.unlink(missing_ok=True)
-    except OSError as error:
-        raise SfumatoError(f"cannot write {path}: {error.strerror or error}") from None
+        file = _lock_file(lock, waiting)
+        yield
+    finally:
+        if file is not None:
+            lock.unlink(missing_ok=True)
+            file.close()
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+
+
+def _lock_file(lock: Path, waiting: Callable[[], None]) -> BinaryIO:
+    """Open a file that nobody else holds, and hold it until it is closed."""
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    while True:
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            file = open(lock, "wb")  # noqa: SIM115
+        except FileNotFoundError:
+            continue  # whoever made its folder is just removing it
+        except OSError as error:
+            raise SfumatoError(f"cannot write {lock}: {error.strerror or error}") from None
+        try:
+            flock(file, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            flock(file, LOCK_EX)
+        # Whoever held it before has removed it: then another file of this name counts.
+        if lock.exists() and os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+            return file
+        file.close()
 
 
 def _umask() -> int:

@@ -112,8 +112,8 @@ def synthesize(
     if output:
         check_output(output, schema, data)
     if isinstance(output, Path):
-        refuse_overwriting({"output": output}, inputs=[data], force=True)
         folder = folder or releases_beside(output)
+        refuse_overwriting({"output": output}, inputs=[data, folder], force=True, folder=output)
     model = method.fit(
         data, schema, budget, ledger=ledger, dataset=dataset, folder=folder, pay_again=pay_again,
         use_saved=use_saved, gate=gate, workers=workers, progress=progress,

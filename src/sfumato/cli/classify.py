@@ -35,7 +35,7 @@ from sfumato.cli.options import (
     load_schema,
     private_data,
 )
-from sfumato.cli.synthesis import budget_of, pairs, print_guarantee, show, write_certificate
+from sfumato.cli.synthesis import alone, budget_of, pairs, print_guarantee, show, write_certificate
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Relation
 
@@ -81,12 +81,13 @@ def train(
     from sfumato.classify.locally_linear import LocallyLinear
     from sfumato.cli.console import progress_display
     from sfumato.privacy.gate import Gate
-    from sfumato.storage import locked, refuse_overwriting
+    from sfumato.storage import refuse_overwriting
     from sfumato.synthesis import releases_beside, with_settings
 
+    folder = releases or releases_beside(output)
     refuse_overwriting(
         {"--output": output, "--report": report},
-        [data, schema, releases, *ledger_files(ledger)],
+        [data, schema, folder, *ledger_files(ledger)],
         force,
     )
     public = load_schema(schema, delimiter, encoding)
@@ -96,14 +97,14 @@ def train(
     method = with_settings(LocallyLinear, chosen)
     method.learner(method.space(public))  # what is missing is said before a row is read
     budget = budget_of(epsilon, delta, relation, rows_per_unit)
-    with progress_display(quiet) as progress, locked(output):
+    with progress_display(quiet) as progress, alone(output, progress):
         model = method.fit(
             private_data(data, dataset),
             public,
             budget,
             ledger=open_ledger(ledger),
             dataset=dataset,
-            folder=releases or releases_beside(output),
+            folder=folder,
             pay_again=pay_again,
             use_saved=use_saved,
             gate=Gate.of(misfit, misfit_budget),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from hashlib import file_digest
 from pathlib import Path
@@ -55,6 +55,7 @@ from sfumato.privacy.doubts import doubts
 
 if TYPE_CHECKING:
     from sfumato.data.new_table import NewTable
+    from sfumato.progress import Progress
 
 
 def synth(
@@ -91,25 +92,28 @@ def synth(
     """Turn private data into a synthetic copy with a differential-privacy guarantee."""
     from sfumato.cli.console import progress_display
     from sfumato.privacy.gate import Gate
-    from sfumato.storage import locked, refuse_overwriting
-    from sfumato.synthesis import synthesize
+    from sfumato.storage import refuse_overwriting
+    from sfumato.synthesis import releases_beside, synthesize
 
     place = _place(output, force)
     file = place if isinstance(place, Path) else None
+    folder = releases or (releases_beside(file) if file else None)
     refuse_overwriting(
         {"--output": file, "--model": model, "--report": report},
-        [data, schema, releases, *ledger_files(ledger)], force,
+        [data, schema, folder, *ledger_files(ledger)], force, folder=file,
     )  # fmt: skip
-    if file is None and releases is None:
+    if folder is None:
         raise SfumatoError("what is paid for must be kept: name a folder with --releases")
     public = load_schema(schema, delimiter, encoding)
-    with progress_display(quiet) as progress, locked(file) if file else nullcontext():
+    if place is None and public.images:
+        raise SfumatoError("images cannot be written to the standard output: name a file")
+    with progress_display(quiet) as progress, alone(file, progress):
         made = synthesize(
             private_data(data, dataset, engine), public,
             budget_of(epsilon, delta, relation, rows_per_unit),
             method=method_of(public, method, target, settings, seed), output=place, rows=rows,
             seed=seed, ledger=open_ledger(ledger), dataset=dataset or spark_name(data, engine),
-            folder=releases,
+            folder=folder,
             pay_again=pay_again, use_saved=use_saved, gate=Gate.of(misfit, misfit_budget),
             workers=workers, progress=progress,
         )  # fmt: skip
@@ -155,22 +159,23 @@ def fit(
     """Fit a model to private data and save it; sample from it at no further cost."""
     from sfumato.cli.console import progress_display
     from sfumato.privacy.gate import Gate
-    from sfumato.storage import locked, refuse_overwriting
+    from sfumato.storage import refuse_overwriting
     from sfumato.synthesis import releases_beside
 
+    folder = releases or releases_beside(output)
     refuse_overwriting(
         {"--output": output, "--report": report},
-        [data, schema, releases, *ledger_files(ledger)],
+        [data, schema, folder, *ledger_files(ledger)],
         force,
     )
     public = load_schema(schema, delimiter, encoding)
     chosen = method_of(public, method, target, settings, seed)
-    with progress_display(quiet) as progress, locked(output):
+    with progress_display(quiet) as progress, alone(output, progress):
         fitted = chosen.fit(
             private_data(data, dataset, engine), public,
             budget_of(epsilon, delta, relation, rows_per_unit),
             ledger=open_ledger(ledger), dataset=dataset or spark_name(data, engine),
-            folder=releases or releases_beside(output), pay_again=pay_again, use_saved=use_saved,
+            folder=folder, pay_again=pay_again, use_saved=use_saved,
             gate=Gate.of(misfit, misfit_budget), workers=workers, progress=progress,
         )  # fmt: skip
         fitted.save(output)
@@ -204,7 +209,7 @@ def sample(
 
     place = _place(output, force)
     file = place if isinstance(place, Path) else None
-    refuse_overwriting({"--output": file}, [model, *ledger_files(None)], force)
+    refuse_overwriting({"--output": file}, [model, *ledger_files(None)], force, folder=file)
     loaded = load(model)
     if not isinstance(loaded, Model):
         raise SfumatoError(f"{model} is a {loaded.method.name} model: it draws no rows")
@@ -241,12 +246,19 @@ def _told(place: Path | NewTable) -> str:
     return str(place) if isinstance(place, Path) else place.told
 
 
+def alone(file: Path | None, progress: Progress) -> AbstractContextManager[None]:
+    """Let only one run at a time write a file; others wait for it, and say so."""
+    from sfumato.storage import locked
+
+    if file is None:
+        return nullcontext()
+    return locked(file, lambda: progress(f"waiting for another run that writes {file}", None))
+
+
 def print_rows(drawn: Any, schema: Any) -> None:
     """Write a synthetic table to the standard output."""
     from sfumato.data.writing import CsvWriting
 
-    if schema.images:
-        raise SfumatoError("images cannot be written to the standard output: name a file")
     sys.stdout.buffer.write(CsvWriting(schema).piece(drawn))
 
 
