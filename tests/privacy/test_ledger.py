@@ -6,6 +6,7 @@ import math
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,94 @@ def test_what_was_paid_for_and_answered_is_known_again(tmp_path: Path) -> None:
         reopened.answered(number, "second", after="zeroth")
 
 
+def steps_of(ledger: Ledger, work: Callable[[], object]) -> int:
+    """Count the steps of the database's machine, in hundreds."""
+    steps = 0
+
+    def step() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    ledger._database.set_progress_handler(step, 100)
+    work()
+    ledger._database.set_progress_handler(None, 0)
+    return steps
+
+
+def test_a_spend_costs_no_more_after_many_others() -> None:
+    costs = []
+    for earlier in (10, 3000):
+        ledger = Ledger(":memory:")
+        ledger.limit("a", Budget(epsilon=1000, delta=1e-6))
+        for number in range(earlier):
+            held = ledger.reserve("a", BUDGET, 1e-9, run=str(number))
+            paid = ledger.record("a", BUDGET, spend(1e-9), question=f"q{number}", reservation=held)
+            ledger.answered(paid, "digest")
+            ledger.close(held)
+
+        def work(ledger: Ledger = ledger) -> None:
+            held = ledger.reserve("a", BUDGET, 1e-9, run="now")
+            assert ledger.rounds("a", "q") == len(ledger.paid("a", "q")) == 0
+            paid = ledger.record("a", BUDGET, spend(1e-9), question="q", reservation=held)
+            assert ledger.last_answer(paid) is None
+            ledger.answered(paid, "digest")
+            ledger.close(held)
+
+        costs.append(steps_of(ledger, work))
+    assert costs[1] <= costs[0] + 2
+
+
+def test_totals_are_those_of_the_entries_to_the_last_bit(tmp_path: Path) -> None:
+    path = tmp_path / "l.sqlite"
+    rhos = [10.0**-power for power in range(12)] + [1 / 3] * 20
+    for rho in rhos:
+        Ledger(path).record("a", BUDGET, spend(rho))
+        Ledger(path).record("b", BUDGET, training(0.5, 1e-7), unit="patient")
+    ledger = Ledger(path)
+    ledger.check()
+    currency = (Relation.ADD_REMOVE, 1, "row")
+    assert ledger.total_rho("a", currency) == math.fsum(e.spend.rho for e in ledger.entries("a"))
+    (total,) = ledger._totals("b").values()
+    assert total.trainings == ((2.0, 0.1, 9 * len(rhos)),)
+
+
+def test_what_another_version_wrote_counts_and_a_forged_total_is_noticed(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.sqlite")
+    ledger.record("a", BUDGET, spend(0.25))
+    database = sqlite3.connect(tmp_path / "l.sqlite", isolation_level=None)
+    database.execute(
+        "INSERT INTO spends (dataset, time, relation, max_rows_per_unit, unit, name, dim,"
+        " sensitivity, sigma, rho) VALUES ('a', '', 'add-remove', 1, 'row', 'n', 1, 1, 1, 0.5)"
+    )
+    database.execute(
+        "INSERT INTO reservations VALUES (7, 'a', '', 'add-remove', 1, 'row', 'r', '', 1)"
+    )
+    assert ledger.total_rho("a", (Relation.ADD_REMOVE, 1, "row")) == pytest.approx(0.75)
+    assert [each.number for each in ledger.reservations("a")] == [7]
+    ledger.check()
+    database.execute("DELETE FROM totals")
+    ledger.check()  # what is kept can be had again from the record
+    for forged in (
+        "UPDATE totals SET content = '[]'",
+        "UPDATE totals SET dataset = 'b'",
+        "DELETE FROM open_reservations",
+    ):
+        ledger.record("a", BUDGET, spend(0.25))
+        database.execute(forged)
+        with pytest.raises(SfumatoError, match="not those of its entries"):
+            ledger.check()
+        database.execute("DELETE FROM totals")
+
+
+def test_rounds_of_a_question_are_counted_apart_from_others() -> None:
+    ledger = Ledger(":memory:")
+    for question in ("q", "q.1", "q.1", "q.2", "qq", "q0", "p.1"):
+        ledger.record("a", BUDGET, spend(0.01), question=question)
+    ledger.record("b", BUDGET, spend(0.01), question="q.3")
+    assert [ledger.rounds("a", each) for each in ("q", "p", "r")] == [3, 1, 0]
+
+
 def test_a_limit_is_kept_to_the_last_spend() -> None:
     ledger = Ledger(":memory:")
     ledger.limit("a", BUDGET)
@@ -196,9 +285,10 @@ def test_trainings_and_releases_are_composed_jointly() -> None:
     assert ledger.total_rho("a", currency) == pytest.approx(0.02)
     # Whatever epsilon a training is said to have, what counts is its noise.
     both = ((2.0, 0.1, 9), (2.0, 0.1, 9))
-    assert ledger.total_epsilon("a", currency, 1e-6) == joint_epsilon(
+    joint = joint_epsilon(
         both, ledger.total_rho("a", currency), 2 * spend(0.01).squared_distance, 1e-6, currency[0]
     )
+    assert ledger.total_epsilon("a", currency, 1e-6) == pytest.approx(joint, rel=1e-8)
 
 
 def test_a_limit_counts_trainings() -> None:

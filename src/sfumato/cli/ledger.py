@@ -27,6 +27,7 @@ def show(
 
     in_open_unit(delta=delta)
     book = open_ledger(ledger)
+    book.check()
     _refuse_unknown(book, dataset)
     entries = book.entries(dataset)
     print_lines(

@@ -129,9 +129,19 @@ class Cost(ABC):
         return 0.0
 
     @property
+    def log_ratio(self) -> float:
+        """How far its noise is from that of a training's accountant, by logarithms of chances."""
+        return 0.0
+
+    @property
     def missed(self) -> float:
         """How far it is, besides, from a mechanism that costs its rho, in total variation."""
         return 0.0
+
+    @property
+    def trainings(self) -> tuple[tuple[float, float, int], ...]:
+        """The steps of trainings: noise multiplier, rate and number, of each."""
+        return ()
 
     @abstractmethod
     def in_words(self) -> tuple[str, str]:
@@ -283,6 +293,10 @@ class TrainingSpend(Cost):
         in_open_unit(delta=self.delta)
 
     @property
+    def trainings(self) -> tuple[tuple[float, float, int], ...]:
+        return ((self.noise_multiplier, self.rate, self.steps),)
+
+    @property
     def grid(self) -> float:
         """The step of the grid that sums and noise are rounded to."""
         return self.clip * 2.0**-self.grid_bits
@@ -343,9 +357,9 @@ def composed_epsilon(costs: Iterable[Cost], delta: float, relation: Relation) ->
     Releases alone have a closed form. With trainings, all are composed jointly, by the privacy loss
     distributions of the releases' Gaussian and of the trainings' steps; what the releases' noise is
     away from a Gaussian takes a hundredth of delta; what the trainings' noise is, adds next to
-    nothing to both. Questions may depend on earlier answers, and
-    costs, too; how much there is in total must be fixed in advance. What lies a chance m away from
-    a mechanism of its cost, by total variation, takes (1 + e^epsilon) m of delta.
+    nothing to both. Questions may depend on earlier answers, and costs, too; how much there is in
+    total must be fixed in advance. What lies a chance m away from a mechanism of its cost, by total
+    variation, takes (1 + e^epsilon) m of delta.
     """
     found = list(costs)
     missed = math.fsum(cost.missed for cost in found)
@@ -371,16 +385,15 @@ def _beside(missed: float, delta: float, epsilon_at: Callable[[float], float]) -
 def _composed(found: Sequence[Cost], delta: float, relation: Relation) -> float:
     rho = math.fsum(cost.rho for cost in found)
     squared = math.fsum(cost.squared_distance for cost in found)
-    trainings = [cost for cost in found if isinstance(cost, TrainingSpend)]
+    trainings = tuple(sorted(each for cost in found for each in cost.trainings))
     if not trainings:
         return epsilon_of(rho, squared, delta)
     from sfumato.privacy.sampled_gaussian import joint_epsilon
 
-    steps = tuple(sorted((each.noise_multiplier, each.rate, each.steps) for each in trainings))
-    away = math.fsum(each.log_ratio for each in trainings)
+    away = math.fsum(cost.log_ratio for cost in found)
     if away >= 1:
         return math.inf
-    return joint_epsilon(steps, rho, squared, (1 - away) * delta, relation) + away
+    return joint_epsilon(trainings, rho, squared, (1 - away) * delta, relation) + away
 
 
 @dataclass(frozen=True, kw_only=True)

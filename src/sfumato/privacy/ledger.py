@@ -10,18 +10,23 @@ With each spend the ledger keeps the digest of the question that it paid for, an
 that was saved. So a file among the releases that nobody paid for, or that was changed, copied or
 rolled back, is noticed. Limits are kept with their history. Who may write this file can change all
 of that: see docs/privacy.md.
+
+What is recorded is never changed. Beside it lie two things that follow from it, so that a run costs
+no more after many others: the total of each data set's spends (`totals.py`), exact and as far as it
+was added up, and the numbers of open reservations, which triggers keep. `check` compares both with
+the record.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +38,8 @@ from sfumato.privacy.budget import (
     Reserved,
     composed_epsilon,
 )
-from sfumato.storage import write_whole
+from sfumato.privacy.totals import VERSION, Total
+from sfumato.storage import locked, write_whole
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS spends (
@@ -57,6 +63,33 @@ CREATE TABLE IF NOT EXISTS reservations (
 );
 CREATE TABLE IF NOT EXISTS closings (id INTEGER PRIMARY KEY, reservation INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS identity (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS totals (
+    dataset TEXT PRIMARY KEY, version INTEGER NOT NULL, through INTEGER NOT NULL,
+    content TEXT NOT NULL
+);
+"""
+
+_INDEXES = """
+CREATE INDEX IF NOT EXISTS spends_of ON spends (dataset);
+CREATE INDEX IF NOT EXISTS questions ON spends (dataset, question);
+CREATE INDEX IF NOT EXISTS drawn_on ON spends (reservation) WHERE reservation IS NOT NULL;
+CREATE INDEX IF NOT EXISTS answers_to ON answers (spend);
+CREATE INDEX IF NOT EXISTS closings_of ON closings (reservation);
+"""
+
+_CLOSED = "EXISTS (SELECT 1 FROM closings c WHERE c.reservation = r.id)"
+
+# Triggers, so that no other version that writes to the same file leaves it behind.
+_OPEN = f"""
+CREATE TABLE open_reservations (id INTEGER PRIMARY KEY);
+
+INSERT INTO open_reservations SELECT id FROM reservations r WHERE NOT {_CLOSED};
+
+CREATE TRIGGER reservations_open AFTER INSERT ON reservations
+    BEGIN INSERT INTO open_reservations VALUES (NEW.id); END;
+
+CREATE TRIGGER closings_close AFTER INSERT ON closings
+    BEGIN DELETE FROM open_reservations WHERE id = NEW.reservation; END;
 """
 
 # REPLACE deletes without a delete trigger: so a number that is taken cannot be inserted, either.
@@ -94,6 +127,7 @@ class Entry:
     unit: str
     spend: Cost
     number: int
+    reservation: int | None
 
     @property
     def currency(self) -> Currency:
@@ -139,6 +173,7 @@ it would reach 5.22: nothing was spent
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
+        self._asked: set[str] = set()
         try:
             if self.path != ":memory:":
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
@@ -147,6 +182,8 @@ it would reach 5.22: nothing was spent
             self._database.execute("PRAGMA synchronous = EXTRA")
             self._database.executescript(_TABLES)
             self._bring_up_to_date()
+            self._database.executescript(_INDEXES)
+            self._follow_reservations()
             for table in (
                 "spends", "answers", "limit_changes", "reservations", "closings", "identity",
             ):  # fmt: skip
@@ -185,14 +222,10 @@ it would reach 5.22: nothing was spent
         """
         with self._transaction():
             self.check_limit(dataset, budget, spend, unit, reservation)
-            return self._write(
-                "spends",
-                dataset,
-                budget,
-                spend,
-                unit,
-                {"question": question, "reservation": reservation},
-            )
+            terms = {"question": question, "reservation": reservation}
+            number = self._write("spends", dataset, budget, spend, unit, terms)
+            self._keep_totals(dataset, number)
+            return number
 
     def reserve(
         self,
@@ -216,7 +249,8 @@ it would reach 5.22: nothing was spent
             if found is not None:
                 return found
             wanted = Reserved(name="the whole run", dim=0, amount=rho)
-            self.check_limit(dataset, budget, wanted, unit)
+            if rho:
+                self.check_limit(dataset, budget, wanted, unit)
             return self._write("reservations", dataset, budget, wanted, unit, {"run": run})
 
     def open_reservation(self, dataset: str, run: str) -> int | None:
@@ -234,8 +268,8 @@ it would reach 5.22: nothing was spent
         rows = self._database.execute(
             "SELECT r.id, dataset, time, relation, max_rows_per_unit, unit, run, r.rho -"
             " (SELECT COALESCE(SUM(s.rho), 0) FROM spends s WHERE s.reservation = r.id)"
-            " FROM reservations r WHERE (?1 IS NULL OR dataset = ?1)"
-            " AND NOT EXISTS (SELECT 1 FROM closings c WHERE c.reservation = r.id) ORDER BY r.id",
+            " FROM open_reservations o CROSS JOIN reservations r ON r.id = o.id"
+            " WHERE ?1 IS NULL OR dataset = ?1 ORDER BY r.id",
             (dataset,),
         )
         return [
@@ -275,7 +309,36 @@ it would reach 5.22: nothing was spent
 
     def paid(self, dataset: str, question: str) -> list[Entry]:
         """List the entries that paid for a question about a data set, oldest first."""
-        return [entry for entry, asked in self._entries(dataset) if question and asked == question]
+        if not question:
+            return []
+        return list(self._entries("dataset = ? AND question = ? ORDER BY id", dataset, question))
+
+    def rounds(self, dataset: str, question: str) -> int:
+        """Count how often a question was asked anew: as itself, and as `question.1`, … ."""
+        (found,) = self._database.execute(
+            "SELECT COUNT(DISTINCT question) FROM spends"
+            " WHERE dataset = ?1 AND question >= ?2 AND question < ?2 || '/'"
+            " AND (question = ?2 OR question > ?2 || '.')",
+            (dataset, question),
+        ).fetchone()
+        return int(found)
+
+    @contextmanager
+    def holding(self, question: str, waiting: Callable[[], None]) -> Iterator[None]:
+        """Let no other process ask this question until the block ends or this process does.
+
+        So whoever finds a payment without an answer here knows that its run has died. A ledger in
+        memory is known to one process only.
+        """
+        if question in self._asked:
+            raise SfumatoError("another run in this process is asking the same")
+        self._asked.add(question)
+        file = Path(f"{self.path}.{question[:16]}")
+        try:
+            with nullcontext() if self.path == ":memory:" else locked(file, waiting):
+                yield
+        finally:
+            self._asked.remove(question)
 
     def answered(
         self, number: int, digest: str, *, step: int = 0, after: str | None = None
@@ -348,17 +411,16 @@ it would reach 5.22: nothing was spent
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """List the spends, oldest first."""
-        return [entry for entry, _ in self._entries(dataset)]
+        if dataset is None:
+            return list(self._entries("TRUE ORDER BY id"))
+        return list(self._entries("dataset = ? ORDER BY id", dataset))
 
-    def _entries(self, dataset: str | None) -> Iterator[tuple[Entry, str]]:
-        """Give each spend with the digest of the question that it paid for."""
-        found = self._database.execute(
-            "SELECT * FROM spends WHERE ?1 IS NULL OR dataset = ?1 ORDER BY id", (dataset,)
-        )
+    def _entries(self, which: str, *values: str | int) -> Iterator[Entry]:
+        found = self._database.execute(f"SELECT * FROM spends WHERE {which}", values)
         names = [column[0] for column in found.description]
         for values in found:
             row = dict(zip(names, values, strict=True))
-            entry = Entry(
+            yield Entry(
                 dataset=row["dataset"],
                 time=row["time"],
                 relation=Relation(row["relation"]),
@@ -366,19 +428,65 @@ it would reach 5.22: nothing was spent
                 unit=row["unit"],
                 spend=Cost.from_row(row),
                 number=row["id"],
+                reservation=row["reservation"],
             )
-            yield entry, row["question"] or ""
 
     def total_rho(self, dataset: str, currency: Currency) -> float:
         """Sum what releases of a data set cost in one currency."""
-        return fsum(cost.rho for cost in self._costs(dataset, currency))
+        return self._totals(dataset).get(currency, Total()).rho
 
     def total_epsilon(self, dataset: str, currency: Currency, delta: float) -> float:
         """Give what was spent on a data set in one currency, as epsilon at this delta."""
-        return composed_epsilon(self._costs(dataset, currency), delta, currency[0])
+        total = self._totals(dataset).get(currency, Total())
+        return composed_epsilon([total], delta, currency[0])
 
-    def _costs(self, dataset: str, currency: Currency) -> list[Cost]:
-        return [entry.spend for entry in self.entries(dataset) if entry.currency == currency]
+    def _totals(self, dataset: str) -> dict[Currency, Total]:
+        """Give what was spent, by its terms: what is kept, and what came after it."""
+        found = self._database.execute(
+            "SELECT through, content FROM totals WHERE dataset = ? AND version = ?",
+            (dataset, VERSION),
+        ).fetchone()
+        through, content = found or (0, "[]")
+        totals = {
+            (Relation(relation), most, unit): Total.of_text(total)
+            for relation, most, unit, total in json.loads(content)
+        }
+        for entry in self._entries("dataset = ? AND id > ?", dataset, through):
+            totals[entry.currency] = totals.get(entry.currency, Total()).plus(entry.spend)
+        return totals
+
+    def _keep_totals(self, dataset: str, through: int) -> None:
+        """Keep the totals of all entries up to one, so that nobody need add them up again."""
+        content = [[*currency, total.text()] for currency, total in self._totals(dataset).items()]
+        self._database.execute(
+            "INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?)",
+            (dataset, VERSION, through, json.dumps(content)),
+        )
+
+    def check(self) -> None:
+        """Add everything up anew, and refuse a ledger whose totals are others."""
+        with self._transaction():
+            added: dict[tuple[str, Currency], Total] = {}
+            for entry in self._entries("TRUE"):
+                key = entry.dataset, entry.currency
+                added[key] = added.get(key, Total()).plus(entry.spend)
+            datasets = {dataset for dataset, _ in added} | {
+                dataset for (dataset,) in self._database.execute("SELECT dataset FROM totals")
+            }
+            kept = {
+                (dataset, currency): total
+                for dataset in datasets
+                for currency, total in self._totals(dataset).items()
+            }
+            opened = self._database.execute("SELECT id FROM open_reservations ORDER BY id")
+            unclosed = self._database.execute(
+                f"SELECT id FROM reservations r WHERE NOT {_CLOSED} ORDER BY id"
+            )
+            if kept != added or opened.fetchall() != unclosed.fetchall():
+                raise SfumatoError(
+                    f"the totals of the ledger {self.path} are not those of its entries: it was "
+                    "changed or damaged. Bring it back from a backup"
+                )
 
     def check_limit(
         self,
@@ -400,12 +508,8 @@ it would reach 5.22: nothing was spent
         limit, limit_unit = found
         currency = (limit.relation, limit.max_rows_per_unit, limit_unit)
         asked = (budget.relation, budget.max_rows_per_unit, unit)
-        reserved = self.reservations(dataset)
-        terms = [
-            asked,
-            *(e.currency for e in self.entries(dataset)),
-            *(r.currency for r in reserved),
-        ]
+        reserved, totals = self.reservations(dataset), self._totals(dataset)
+        terms = [asked, *totals, *(each.currency for each in reserved)]
         if any(each != currency for each in terms):
             raise SfumatoError(
                 f"the limit of '{dataset}' is for {limit.relation} neighbours with "
@@ -416,7 +520,7 @@ it would reach 5.22: nothing was spent
         for each in reserved:
             used = spend.rho if each.number == reservation else 0.0
             rests.append(replace(each.rest, amount=max(0.0, each.rest.amount - used)))
-        costs = [*self._costs(dataset, currency), *rests, spend]
+        costs = [totals.get(currency, Total()), *rests, spend]
         reached = composed_epsilon(costs, limit.delta, limit.relation)
         # A run that spends exactly the limit comes out a few rounding errors above it.
         if reached > limit.epsilon * (1 + 1e-9):
@@ -446,6 +550,15 @@ it would reach 5.22: nothing was spent
                     " epsilon, delta, relation, max_rows_per_unit, unit FROM limits"
                 )
                 self._database.execute("DROP TABLE limits")
+
+    def _follow_reservations(self) -> None:
+        """Have the file itself keep the numbers of open reservations, from now on."""
+        if self._database.execute("PRAGMA table_info(open_reservations)").fetchall():
+            return
+        with self._transaction():
+            if not self._database.execute("PRAGMA table_info(open_reservations)").fetchall():
+                for statement in _OPEN.split(";\n\n"):
+                    self._database.execute(statement)
 
     @property
     def _mark(self) -> Path:
