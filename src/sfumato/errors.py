@@ -11,6 +11,10 @@ class PrivateWarning(UserWarning):
     """Something about the private rows that their owner should know, and nobody else."""
 
 
+class SavedAnswersWarning(UserWarning):
+    """What was paid for earlier was taken up, and the rows as they are now were not asked."""
+
+
 def positive(**arguments: float) -> None:
     """Refuse a named argument that is not a positive finite number.
 

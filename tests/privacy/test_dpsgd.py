@@ -15,6 +15,7 @@ import torch
 
 from learners import Adder, Plain, unit_rows
 from seeded import Seeded
+from sfumato import storage
 from sfumato.data.batch import Batch
 from sfumato.data.rows import GivenRows
 from sfumato.errors import SfumatoError
@@ -336,15 +337,24 @@ def test_an_older_state_that_is_brought_back_is_refused(tmp_path: Path) -> None:
         curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
 
 
-def test_two_copies_of_a_training_cannot_both_be_finished(tmp_path: Path) -> None:
-    ledger = Ledger(":memory:")
+@pytest.fixture
+def two_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Ledger, Ledger]:
+    """Open one ledger twice, as two processes do, on a system that cannot lock files."""
+    monkeypatch.setattr(storage, "find_spec", lambda name: None)
+    return Ledger(tmp_path / "l.sqlite"), Ledger(tmp_path / "l.sqlite")
+
+
+def test_two_copies_of_a_training_cannot_both_be_finished(
+    tmp_path: Path, two_ledgers: tuple[Ledger, Ledger]
+) -> None:
+    ledger, other = two_ledgers
     half_trained(tmp_path / "one", ledger)
     shutil.copytree(tmp_path / "one", tmp_path / "two")
 
     class FinishesTheOtherFirst(Seeded):
         def noise(self, size: int, sigma: float) -> np.ndarray:
             if self.steps == 1:
-                curator(ledger=ledger, folder=tmp_path / "two").train("t", Adder(2), SCHEDULE)
+                curator(ledger=other, folder=tmp_path / "two").train("t", Adder(2), SCHEDULE)
             return super().noise(size, sigma)
 
     with pytest.raises(SfumatoError, match="not the newest"):
@@ -357,19 +367,16 @@ def test_two_copies_of_a_training_cannot_both_be_finished(tmp_path: Path) -> Non
         curator(ledger=ledger, folder=tmp_path / "two").train("t", Adder(2), SCHEDULE)
 
 
-def test_a_copy_that_is_finished_while_rows_are_read_ends_the_first(tmp_path: Path) -> None:
-    ledger = Ledger(":memory:")
+def test_a_copy_that_is_finished_while_rows_are_read_ends_the_first(
+    tmp_path: Path, two_ledgers: tuple[Ledger, Ledger]
+) -> None:
+    ledger, other = two_ledgers
     half_trained(tmp_path / "one", ledger)
     shutil.copytree(tmp_path / "one", tmp_path / "two")
 
     class Slow:
-        reads = 0
-
         def __iter__(self) -> Iterator[Batch]:
-            self.reads += 1
-            if self.reads == 1:  # to compare them with those of the saved state
-                return iter(ROWS)
-            curator(ledger=ledger, folder=tmp_path / "two").train("t", Adder(2), SCHEDULE)
+            curator(ledger=other, folder=tmp_path / "two").train("t", Adder(2), SCHEDULE)
             return iter(ROWS)
 
     with pytest.raises(SfumatoError, match="used this payment meanwhile"):

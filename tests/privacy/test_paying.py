@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -95,33 +97,150 @@ def test_a_finished_fit_leaves_nothing_reserved(tmp_path: Path, folder: bool) ->
     assert ledger.reservations() == []
 
 
-def test_other_rows_are_noticed_before_their_answers_are_mixed(
-    tmp_path: Path, sampler: Sampler
+def answers(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+@pytest.mark.parametrize("rows", [[0, 1], [0, 2], [3] * 50])
+def test_saved_answers_are_taken_up_whatever_the_rows_are(
+    tmp_path: Path, sampler: Sampler, rows: list[int]
 ) -> None:
     ledger = Ledger(":memory:")
     first = asked([0, 1], tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
-    with pytest.raises(SfumatoError, match=r"--use-saved; .* --pay-again"):
-        asked([0, 2], tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
-    saved = asked([0, 2], tmp_path, ledger, sampler, use_saved=True)
-    assert np.array_equal(saved.release("counts", count_statistic(), 1.0).values, first.values)
+    files = answers(tmp_path)
+    for use_saved in (False, True):
+        wall = asked(rows, tmp_path, ledger, sampler, use_saved=use_saved)
+        again = wall.release("counts", count_statistic(), 1.0)
+        assert np.array_equal(again.values, first.values)
+        assert len(wall.taken_up) == 1
     assert len(ledger.entries()) == 1
-    asked([0, 2], tmp_path, ledger, sampler, pay_again=True).release(
-        "counts", count_statistic(), 1.0
-    )
-    assert len(ledger.entries()) == 2
-    # From now on both are known, and neither is paid for again.
-    for values in ([0, 1], [0, 2]):
-        asked(values, tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
-    assert len(ledger.entries()) == 2
+    assert answers(tmp_path) == files
 
 
-def test_other_rows_are_noticed_each_time(tmp_path: Path, sampler: Sampler) -> None:
+@pytest.mark.parametrize("rows", [[0, 1], [0, 2]])
+def test_who_pays_again_always_pays_and_always_gets_a_new_answer(
+    tmp_path: Path, sampler: Sampler, rows: list[int]
+) -> None:
     ledger = Ledger(":memory:")
-    asked([0, 1], tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
-    other = asked([0, 2], tmp_path, ledger, sampler)
-    for _ in range(2):
-        with pytest.raises(SfumatoError, match="--use-saved"):
-            other.release("counts", count_statistic(), 1.0)
+    seen = []
+    for again in range(4):
+        wall = asked(rows if again else [0, 1], tmp_path, ledger, sampler, pay_again=again > 0)
+        for name in ("first", "second"):
+            seen.append(wall.release(name, count_statistic(), 0.5).noisy.tobytes())
+        wall.close()
+        assert len(ledger.entries()) == 2 * (again + 1)
+        assert len(answers(tmp_path)) == 2 * (again + 1)
+    assert len(set(seen)) == 8
+    newest = asked([0, 1], tmp_path, ledger, sampler)
+    assert newest.release("first", count_statistic(), 0.5).noisy.tobytes() == seen[-2]
+    assert newest.release("second", count_statistic(), 0.5).noisy.tobytes() == seen[-1]
+
+
+def test_who_pays_again_and_is_interrupted_goes_on_from_there(
+    tmp_path: Path, sampler: Sampler
+) -> None:
+    ledger = Ledger(":memory:")
+    run = asked([0, 1], tmp_path, ledger, sampler)
+    for name in ("first", "second"):
+        run.release(name, count_statistic(), 0.5)
+    run.close()
+    stopped = asked([0, 1], tmp_path, ledger, sampler, pay_again=True)
+    first = stopped.release("first", count_statistic(), 0.5)
+    for pay_again in (True, False):
+        wall = asked([0, 2], tmp_path, ledger, sampler, pay_again=pay_again)
+        assert np.array_equal(wall.release("first", count_statistic(), 0.5).noisy, first.noisy)
+        wall.release("second", count_statistic(), 0.5)
+    assert [entry.spend.name for entry in ledger.entries()] == 2 * ["first", "second"]
+    wall.close()
+    asked([0, 1], tmp_path, ledger, sampler, pay_again=True).release(
+        "first", count_statistic(), 0.5
+    )
+    assert len(ledger.entries()) == 5
+
+
+def test_to_pay_again_and_to_pay_nothing_exclude_each_other(sampler: Sampler) -> None:
+    with pytest.raises(SfumatoError, match="choose one"):
+        asked([0], None, Ledger(":memory:"), sampler, pay_again=True, use_saved=True)
+
+
+def public_things(folder: Path, book: Path) -> list[object]:
+    """Give all that others may see, but for times and for what noise makes of it."""
+    ledger = Ledger(book)
+    names = {}
+    tables = []
+    for table in ("spends", "answers", "reservations", "closings", "open_reservations", "totals"):
+        found = ledger._database.execute(f"SELECT * FROM {table} ORDER BY 1")
+        columns = [column[0] for column in found.description]
+        for row in found.fetchall():
+            kept = dict(zip(columns, row, strict=True))
+            kept.pop("time", None)
+            for key in ("digest", "question", "run"):  # of noisy values: told apart, not compared
+                if kept.get(key):
+                    kept[key] = names.setdefault(kept[key], len(names))
+            tables.append((table, kept))
+    files = [
+        re.sub("[0-9a-f]{16}", "…", str(file.relative_to(folder)))
+        for file in sorted(folder.rglob("*"))
+        if ".sqlite" not in file.name
+    ]
+    return [tables, sorted(files)]
+
+
+CHANGES = {
+    "nothing": lambda values: values,
+    "a row's value": lambda values: ["Jena", *values[1:]],
+    "a row more": lambda values: [*values, "Ulm"],
+    "all renamed": lambda values: ["x" + value for value in values],
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"use_saved": True}, {"pay_again": True}])
+@pytest.mark.parametrize("found", [False, True])
+def test_nothing_public_tells_whether_rows_have_changed(
+    tmp_path: Path, options: dict[str, bool], found: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defaults = Curator.__init__.__kwdefaults__
+    towns = ["Ulm"] * 400 + ["Jena"] * 300
+    values = "private" if found else ("Ulm", "Jena", "xUlm", "xJena", "Kiel")
+    town = {"kind": "categorical", "values": values}
+    schema = {"columns": {"town": town, "new": {"kind": "boolean"}}}
+    seen = []
+    for number, change in enumerate(CHANGES.values()):
+        place = tmp_path / str(number)
+        place.mkdir()
+        # A noise that is next to none, and never twice the same: what differs follows from rows.
+        steps = count(1)
+        monkeypatch.setitem(
+            defaults, "sampler", lambda size, sigma, steps=steps: np.full(size, next(steps))
+        )
+        codes = []
+        for rows, more in ((towns, {}), (change(towns), options)):
+            table = pa.table({"town": rows, "new": [False] * len(rows)})
+            try:
+                QUICK.fit(
+                    table, schema, Budget(epsilon=200), ledger=Ledger(place / "l.sqlite"),
+                    dataset="d", folder=place / "releases", **more,
+                )  # fmt: skip
+                codes.append(0)
+            except SfumatoError as error:
+                codes.append(str(error))
+        seen.append([codes, public_things(place, place / "l.sqlite")])
+    for each in seen[1:]:
+        assert each == seen[0]
+    assert seen[0][0] == [0, 0]
+
+
+def test_no_public_name_or_record_follows_from_rows(tmp_path: Path) -> None:
+    """With the same noise, another row changes the content of answers, and nothing else."""
+    names = []
+    for number, values in enumerate(([0, 1, 1], [0, 2, 1])):
+        folder = tmp_path / str(number)
+        ledger = Ledger(":memory:")
+        wall = asked(values, folder, ledger, lambda size, sigma: np.arange(size))
+        wall.release("counts", count_statistic(), 1.0)
+        (row,) = ledger._database.execute("SELECT question FROM spends").fetchall()
+        names.append((row, answers(folder)))
+    assert names[0] == names[1]
 
 
 def test_two_folders_are_two_runs(tmp_path: Path, sampler: Sampler) -> None:
@@ -142,17 +261,6 @@ def test_misfits_are_counted_once_and_first(sampler: Sampler) -> None:
     wall.release_misfits("misfits", count_statistic(2))
     with pytest.raises(SfumatoError, match="before all other questions, and once"):
         wall.release_misfits("misfits", count_statistic(2))
-
-
-def test_fingerprints_are_keyed_and_for_their_owner_alone(tmp_path: Path, sampler: Sampler) -> None:
-    contents = []
-    for name in ("one", "two"):
-        folder = tmp_path / name
-        asked([0, 1], folder, Ledger(":memory:"), sampler).release("c", count_statistic(), 1.0)
-        (file,) = folder.glob(".rows-*.json")
-        assert file.stat().st_mode & 0o077 == 0
-        contents.append(file.read_text())
-    assert contents[0] != contents[1]
 
 
 def test_saved_releases_alone_are_used_where_that_is_asked_for(
@@ -224,7 +332,7 @@ import numpy as np
 from sfumato import storage
 from sfumato.data.rows import EncodedTable, GivenRows
 from sfumato.data.table_codec import TableCodec
-from sfumato.privacy import fingerprints, ledger, release
+from sfumato.privacy import ledger, release
 from sfumato.privacy.budget import Budget
 from support import SCHEMA, coded, count_statistic
 
@@ -251,8 +359,7 @@ for module, names in (
     (storage.os, ("open", "fsync", "replace", "chmod", "posix_fallocate")),
     (storage, ("take_place", "next_of", "slot")),
     (release, ("take_place", "slot", "digest_of")),
-    (ledger.Ledger, ("reserve", "record", "answered", "close", "_insert", "check_limit")),
-    (fingerprints.Fingerprints, ("add", "taken")),
+    (ledger.Ledger, ("reserve", "record", "answered", "close", "_insert", "_keep_totals")),
     (GivenRows, ("sum", "review")),
 ):
     for name in names:
@@ -279,7 +386,7 @@ def in_a_child(die_at):
 points = 0
 while True:
     points += 1
-    for file in [*folder.iterdir(), *Path(book).parent.glob("l.sqlite*")]:
+    for file in [*folder.iterdir(), *Path(book).parent.glob("*l.sqlite*")]:
         file.unlink()
     ended = in_a_child(points)
     assert in_a_child(0) == 0
@@ -305,3 +412,66 @@ def test_kill_9_at_any_point_and_the_same_command_pays_once(tmp_path: Path) -> N
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 50
+
+
+ASK = """
+import sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from sfumato.data.rows import GivenRows
+from sfumato.errors import SfumatoError
+from sfumato.privacy import ledger, release
+from sfumato.privacy.budget import Budget
+from support import SCHEMA, coded, count_statistic
+
+class Slow(GivenRows):
+    def sum(self, statistic):
+        import time
+        time.sleep(0.3)  # so that all of them ask while one has paid
+        return super().sum(statistic)
+
+wall = release.Curator(
+    Slow([coded([0, 1, 1])]), Budget(epsilon=1), ledger=ledger.Ledger({book!r}), dataset="d",
+    schema=SCHEMA, folder=Path({folder!r}), pay_again={again},
+)
+sys.stdin.readline()
+try:
+    for name in ("first", "second"):
+        print(wall.release(name, count_statistic(), 0.5).noisy.tolist())
+    wall.close()
+except SfumatoError as error:
+    print("refused:", error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs locks of files")
+@pytest.mark.slow
+@pytest.mark.parametrize(("shared", "again"), [(True, False), (True, True), (False, False)])
+def test_six_equal_runs_at_once_pay_once(tmp_path: Path, shared: bool, again: bool) -> None:
+    book = tmp_path / "l.sqlite"
+    runs = [
+        subprocess.Popen(
+            [
+                sys.executable, "-c",
+                ASK.format(
+                    tests=str(Path(__file__).parents[1]), book=str(book), again=again,
+                    folder=str(tmp_path / ("r" if shared else f"r{number}")),
+                ),
+            ],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for number in range(6)
+    ]  # fmt: skip
+    for run in runs:
+        assert run.stdin is not None
+        run.stdin.write("go\n")
+        run.stdin.flush()
+    said = [run.communicate()[0] for run in runs]
+    assert [entry.spend.name for entry in Ledger(book).entries()] == ["first", "second"]
+    if shared:
+        assert len(set(said)) == 1
+    else:
+        refused = [each for each in said if each.startswith("refused: 'first' was paid for")]
+        assert len(refused) == 5
+        assert len(list(tmp_path.glob("r*"))) == 1
+    assert list(tmp_path.rglob(".*.lock")) == []

@@ -94,12 +94,12 @@ PayAgain = Annotated[
     bool,
     typer.Option(
         "--pay-again",
-        help="Pay although the releases folder answers another such question, or other data's.",
+        help="Ask everything anew, and pay for it, whatever was answered before.",
     ),
 ]
 UseSaved = Annotated[
     bool,
-    typer.Option("--use-saved", help="Use saved releases although the data have changed."),
+    typer.Option("--use-saved", help="Use saved releases only: pay nothing."),
 ]
 Misfit = Annotated[
     str,

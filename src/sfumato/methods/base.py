@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -17,7 +18,7 @@ from safetensors.numpy import save
 from sfumato.data.condition import Wanted
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SfumatoError, not_negative, within
+from sfumato.errors import SavedAnswersWarning, SfumatoError, not_negative, within
 from sfumato.methods.completion import complete, kept_back
 from sfumato.methods.expectation import Expectation
 from sfumato.methods.misfit_gate import MisfitError, pass_noisy_gate
@@ -143,9 +144,13 @@ class Method(ABC):
 
         All rows are read once, to see that they can be, and that they fit the schema as far as the
         `gate` asks; then every spend goes to the `ledger` under the name `dataset` before anything
-        is worked out from them. Releases are saved in `folder`; fitting again takes them up at no
-        cost. Where that folder holds the answers to other questions (another budget, say) or about
-        other rows, paying for new ones needs `pay_again`; `use_saved` takes the latter as they are.
+        is worked out from them. The ledger is the user's own unless another one is given;
+        `Ledger(":memory:")` is forgotten with the process.
+
+        Releases are saved in `folder`; fitting again takes them up at no cost, whatever the rows
+        are by then. `pay_again` asks everything anew, and pays for it; it is also needed where the
+        folder holds the answers to other questions (another budget, say). With `use_saved` nothing
+        is paid at all.
 
         Large files are read by all cores, or by so many `workers`; the result is the same.
         """
@@ -176,8 +181,12 @@ class Method(ABC):
         )
         if self.trains:
             curator.refuse_training(self.name)
+
+        def waiting() -> None:
+            progress("waiting for another run with the same folder of releases", None)
+
         try:
-            with locked(folder / "run") if folder else nullcontext(), curator.asking():
+            with locked(folder / "run", waiting) if folder else nullcontext(), curator.asking():
                 if gate.share and gate.most is not None:
                     pass_noisy_gate(curator, gate.most)
                 if schema.open:
@@ -192,6 +201,14 @@ class Method(ABC):
                 curator.close()
             raise
         curator.close()
+        if curator.taken_up and not use_saved:
+            warnings.warn(
+                f"answers of {max(curator.taken_up)} were taken up from {folder}, at no cost: they "
+                "are about the rows as they were then. For the rows as they are now, pay again "
+                "(--pay-again); to use saved answers without this notice: --use-saved",
+                SavedAnswersWarning,
+                stacklevel=2,
+            )
         return fitted
 
 

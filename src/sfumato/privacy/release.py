@@ -6,9 +6,11 @@ returned. What comes back can be used again for ever at no cost, and a run that 
 release again gets the saved one instead of a second look at the rows.
 
 A question is the same if everything public that led to it is: the data's name and place, the
-schema, the budget, the method with those of its settings that determine what is asked, and the
-values that were released before. Where floating-point results go into a question (axes, cells),
-they are saved with the answer as its layout, and the next run takes them from there.
+schema, the budget, the method with those of its settings that determine what is asked, the values
+that were released before, and how often it was asked anew. The rows are no part of it: whether an
+answer is taken up or paid for follows from the folder, the ledger and the options alone, so that
+nobody can tell from it whether a row has changed. Where floating-point results go into a question
+(axes, cells), they are saved with the answer as its layout, and the next run takes them from there.
 
 `Curator.train` is the other way: noisy gradients (`dpsgd.py`), paid for as a whole, saved now and
 then, and taken up where they were left.
@@ -23,7 +25,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +34,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.image_codec import ImageCodec
-from sfumato.data.review import Review
 from sfumato.data.rows import PrivateRows, encoded_rows
 from sfumato.data.sources import dataset_name, source_name
 from sfumato.data.table_codec import TableCodec
@@ -58,7 +59,6 @@ from sfumato.privacy.budget import (
     TrainingSpend,
     composed_epsilon,
 )
-from sfumato.privacy.fingerprints import Fingerprints
 from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import ROW, Entry, Ledger
 from sfumato.privacy.noise import Sampler, discrete_gaussian
@@ -68,7 +68,7 @@ from sfumato.privacy.selection import Selection
 from sfumato.privacy.statistic import Statistic
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
-from sfumato.storage import locked, next_of, slot, take_place
+from sfumato.storage import check_folder, next_of, slot, take_place
 
 if TYPE_CHECKING:
     from sfumato.privacy.dpsgd import Examples, Learner, Schedule, State
@@ -104,10 +104,11 @@ class Curator:
     folder
         Where releases are saved. Without one they live in memory only.
     pay_again
-        Whether a question may be paid for although the folder holds another answer to a question
-        of the same name, or one from other rows. Otherwise that is refused: it is rarely meant.
+        Whether everything is asked anew and paid for, whatever was answered before. Only a run that
+        began so and was interrupted is gone on with. Otherwise saved answers are taken up, and
+        paying where there are answers to questions of the same name is refused.
     use_saved
-        Whether saved answers are to be used although the rows have changed; nothing is paid then.
+        Whether saved answers alone are to be used: nothing is paid then.
     gate
         How much of a column may lie outside the schema.
     ahead
@@ -136,6 +137,8 @@ class Curator:
         randomness: Randomness = SystemRandomness(),
         progress: Progress = silent,
     ) -> None:
+        if pay_again and use_saved:
+            raise SfumatoError("--use-saved pays nothing and --pay-again always: choose one")
         self._ahead = gate.share + ahead.share
         self._chance = ahead.chance
         left = budget.without_chance(ahead.chance) - self._ahead
@@ -149,14 +152,13 @@ class Curator:
         self._earlier: list[bytes] = []  # answers, in the order in which they were given
         self.releases: list[Release] = []
         self.trainings: list[TrainingSpend] = []
+        self.taken_up: list[str] = []  # when what was taken up had been paid for
         self.folder = folder
         self._rows = rows
-        self._first_rows = rows  # which are reviewed, and told from others
+        self._first_rows = rows  # which are reviewed
         self._reopen = reopen
         self._reviewed = False
-        self._fingerprints: Fingerprints | None = None
-        self._rows_are = ""
-        self._fingerprint = ""
+        self._round: int | None = None  # how often what this run asks was asked anew before
         self._layout: Arrays = {}
         self._ledger = ledger
         self._dataset = dataset
@@ -190,10 +192,12 @@ class Curator:
     ) -> Curator:
         """Open private data: a path, a frame, or arrays of images. Reads no row.
 
-        Without a ledger, one is kept in the folder, or in memory where there is no folder. Large
+        Without a ledger, everything is paid for in the user's own (`Ledger.default`). Large
         data are read by so many `workers` (None: all cores), and encoded rows kept in the folder
         for as long as they are asked about (`asking`).
         """
+        if folder:
+            check_folder(folder)
         path = isinstance(data, str | Path)
         if folder and not path and dataset is None:
             raise SfumatoError("name the dataset: releases in a folder are found by its name")
@@ -202,7 +206,7 @@ class Curator:
                 data, codec, budget.max_rows_per_unit, workers, folder / ".rows" if folder else None
             ),
             budget,
-            ledger=ledger or Ledger(folder / "ledger.sqlite" if folder else ":memory:"),
+            ledger=ledger or Ledger.default(),
             dataset=dataset or dataset_name(data),
             schema=schema,
             source=source_name(data),
@@ -251,6 +255,9 @@ class Curator:
             yield
         finally:
             self._rows.close()
+            if self.folder is not None:
+                with suppress(OSError):
+                    self.folder.rmdir()  # nothing was paid for: nothing is left behind
 
     def close(self) -> None:
         """Free what was reserved and not spent: nothing more will be asked."""
@@ -262,7 +269,7 @@ class Curator:
     @property
     def _held(self) -> int | None:
         """The number of what is reserved for this run, also before it was interrupted."""
-        return self._reservation or self._ledger.open_reservation(self._dataset, self._run)
+        return self._reservation or self._reserved_in(self._round or 0)
 
     def layout(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
         """Give the arrays by which the next question is laid out: the saved ones, if there are.
@@ -327,7 +334,7 @@ class Curator:
 
     def _answer(self, statistic: Statistic | Selection, spend: Spend, rows: PrivateRows) -> Release:
         path, question = self._place(spend.name)
-        with locked(path) if path else nullcontext():
+        with self._alone(spend.name, question):
             if path and self._lies_at(path, question):
                 self._progress(f"taking up the saved release '{spend.name}' ({path})", None)
                 release = self._saved_release(path, question, statistic, spend)
@@ -337,6 +344,13 @@ class Curator:
         self.releases.append(release)
         self._earlier.append(release.noisy.tobytes())
         return release
+
+    def _alone(self, name: str, question: str) -> AbstractContextManager[None]:
+        """Let no other run ask the same meanwhile: a payment without an answer is a crash's."""
+        if not question:
+            return nullcontext()
+        waiting = f"waiting for another run that asks for '{name}'"
+        return self._ledger.holding(question, lambda: self._progress(waiting, None))
 
     def _lies_at(self, path: Path, question: str) -> bool:
         """Tell whether an answer was saved; one that waits, and was agreed on, takes its place."""
@@ -382,6 +396,7 @@ class Curator:
     ) -> Release:
         """Take up a release, and believe nothing in it that was not planned and paid for."""
         release, entry = self._saved(path, question)
+        self.taken_up.append(entry.time)
         described = json.loads(json.dumps(statistic.describe()))
         if (release.spend, entry.spend, release.statistic) != (spend, spend, described):
             raise SfumatoError(
@@ -427,17 +442,17 @@ class Curator:
 
     def _may_pay(self, path: Path | None, question: str, cost: Cost) -> None:
         """Refuse before any row is read: what passes a limit, and what was answered already."""
+        self._may_ask(path, question, cost)
+        if self._unanswered(question, cost) is None:
+            self._check_limit(cost)
+
+    def _may_ask(self, path: Path | None, question: str, cost: Cost) -> None:
+        """Refuse to pay for what was answered already, unless that was asked for."""
         if self._use_saved:
             raise SfumatoError(
                 f"no saved release answers '{cost.name}': leave --use-saved out to pay for it"
             )
-        if path is None:
-            self._check_limit(cost)
-            return
-        if self._unanswered(question, cost) is not None:
-            return  # it is paid for
-        self._check_limit(cost)
-        if self._pay_again:
+        if path is None or self._pay_again or self._unanswered(question, cost) is not None:
             return
         if self._ledger.paid(self._dataset, question):
             raise SfumatoError(
@@ -445,8 +460,8 @@ class Curator:
                 "budget and settings. Name the folder that holds the answer (--releases); or, to "
                 "pay for another one, say so (--pay-again)"
             )
-        name = re.compile(re.escape(cost.name) + r"-[0-9a-f]{16}\.safetensors")
-        if path.parent.is_dir() and any(name.fullmatch(f.name) for f in path.parent.iterdir()):
+        rounds = (_round_in(file, cost.name) for file in path.parent.glob("*"))
+        if any(each is not None and each >= (self._round or 0) for each in rounds):
             raise SfumatoError(
                 f"{path.parent} holds an answer to '{cost.name}' already, but for other data, "
                 "another schema or budget, or other settings. To pay for this one as well, say so "
@@ -485,16 +500,7 @@ class Curator:
         if self._reviewed:
             return
         self._progress("reading rows", None)
-        if self._fingerprints is None:
-            found = self._first_rows.review()
-        else:
-            # The same pass tells whose answers are to lie in the folder.
-            reviews: list[Review] = []
-            fingerprint = self._fingerprints.taken(
-                lambda mark: reviews.append(self._first_rows.review(mark))
-            )
-            found = reviews[0]
-            self._fingerprint = fingerprint
+        found = self._first_rows.review()
         self._refuse_empty(found.kept)
         if self._gate.most is not None and not self._gate.share:
             refusal = found.refusal(self._gate.most)
@@ -513,8 +519,6 @@ class Curator:
         number = self._unanswered(question, cost)
         if number is None:
             number = self._new_payment(cost, question)
-        if self._fingerprints is not None:
-            self._fingerprints.add(self._fingerprint)
         return number
 
     def _new_payment(self, cost: Cost, question: str) -> int:
@@ -581,7 +585,7 @@ class Curator:
         costs = (*self._spends, Reserved(name="later releases", dim=_LATER_VALUES, amount=later))
         about = {"schedule": asdict(schedule), "learner": learner.describe()}
         path, question = self._place(name, about)
-        with locked(path) if path else nullcontext():
+        with self._alone(name, question):
             if path and self._lies_at(path, question):
                 self._progress(f"taking up the saved training '{name}' ({path})", None)
                 entry, spend, start, newest = self._saved_training(
@@ -599,22 +603,24 @@ class Curator:
                 return self._go_on(path, entry, newest, learner, examples, schedule, start)
             self._progress("working out the noise", None)
             spend = plan_training(name, learner.dim, schedule, self.whole_budget, costs)
+            self._may_ask(path, question, spend)
             self._reserve_instead(later)
             try:
                 self._may_pay(path, question, spend)
+                self._review()
+                examples = self._examples(learner)
             except SfumatoError:
                 self.close()
                 raise
-            self._review()
-            examples = self._examples(learner)
             number, start, first = self._new_training(path, question, learner, spend)
             self.trainings.append(spend)
             return self._go_on(path, number, first, learner, examples, schedule, start)
 
     def _reserve_instead(self, rho: float) -> None:
-        """Set aside what may follow a training, and free what releases alone could have cost."""
-        if not rho:
-            return self.close()
+        """Set aside what may follow a training, and free what releases alone could have cost.
+
+        Also where nothing may: until it is closed, the run is known to have been interrupted.
+        """
         try:
             self._reservation = self._ledger.reserve(
                 self._dataset, self.whole_budget, rho, self._unit, self._run, self._held
@@ -622,7 +628,6 @@ class Curator:
         except SfumatoError:
             self.close()
             raise
-        return None
 
     def _saved_training(
         self,
@@ -649,6 +654,7 @@ class Curator:
         reached = composed_epsilon([*beside, spend], whole.delta, whole.relation)
         if entry.spend != spend or planned != found or reached > whole.epsilon * (1 + 1e-9):
             raise SfumatoError(f"{path} is not the training that is planned now")
+        self.taken_up.append(entry.time)
         return entry.number, spend, state, digest
 
     def _new_training(
@@ -733,16 +739,43 @@ class Curator:
         """
         if self.folder is None:
             return None, ""
-        self._tell_rows()
         identity = self._identity | {
             "name": name,
             "number": len(self.releases),
             "earlier": digest_of(b"".join(self._earlier)),
-            **({"rows": self._rows_are} if self._rows_are else {}),
             **(about or {}),
         }
         question = digest_of(json.dumps(identity, sort_keys=True).encode())
-        return self.folder / f"{name}-{question[:16]}.safetensors", question
+        if self._round is None:
+            self._round = self._round_of(name, question)
+        return self._named(name, question, self._round)
+
+    def _named(self, name: str, question: str, asked: int) -> tuple[Path, str]:
+        """Give the file and the digest of a question in the round in which it is asked."""
+        assert self.folder is not None
+        more = f".{asked}" if asked else ""
+        return self.folder / f"{name}-{question[:16]}{more}.safetensors", question + more
+
+    def _round_of(self, name: str, question: str) -> int:
+        """Give the round in which this run asks, by its first question: the newest, or a new one.
+
+        With `pay_again`, a new one begins unless the newest was interrupted; otherwise the newest
+        goes on of which anything lies in the folder. Nothing here depends on rows.
+        """
+        rounds = self._ledger.rounds(self._dataset, question)
+        last = max(0, rounds - 1)
+        held = self._reserved_in(last)
+        _, asked = self._named(name, question, last)
+        payments = self._ledger.paid(self._dataset, asked)
+        if held is not None and any(entry.reservation == held for entry in payments):
+            return last  # it was interrupted here
+        if self._pay_again:
+            return rounds
+        for each in range(last, -1, -1):
+            path, _ = self._named(name, question, each)
+            if path.exists() or next_of(path).exists():
+                return each
+        return last
 
     @property
     def _identity(self) -> dict[str, Any]:
@@ -757,34 +790,19 @@ class Curator:
     @property
     def _run(self) -> str:
         """The digest of what makes a run the same as one that was interrupted, if it is kept."""
+        return self._run_in(self._round or 0)
+
+    def _run_in(self, asked: int) -> str:
         if self.folder is None:
             return ""
-        place = {"folder": str(self.folder.resolve())}
+        place = {"folder": str(self.folder.resolve())} | ({"round": asked} if asked else {})
         return digest_of(json.dumps(self._identity | place, sort_keys=True).encode())
 
-    def _tell_rows(self) -> None:
-        """Notice rows that are not those that the folder's answers were made from.
+    def _reserved_in(self, asked: int) -> int | None:
+        return self._ledger.open_reservation(self._dataset, self._run_in(asked))
 
-        The first rows that are asked about have no name; later ones are named by a fingerprint.
-        """
-        if self._fingerprints is not None or self.folder is None:
-            return
-        found = Fingerprints(self.folder / f".rows-{self._run[:16]}.json")
-        if found.known:
-            self._rows_are = self._known_rows(found)
-        self._fingerprints = found
 
-    def _known_rows(self, found: Fingerprints) -> str:
-        """Give the name of the rows, or refuse to go on with others than the answers' own."""
-        assert self.folder is not None
-        self._progress("comparing rows with those of the saved releases", None)
-        now = found.taken(self._first_rows.review)
-        if now not in found.known:
-            if not (self._use_saved or self._pay_again):
-                raise SfumatoError(
-                    f"the data are not those that the releases in {self.folder} were made from. "
-                    "To use the saved ones all the same, at no cost: --use-saved; to pay for new "
-                    "ones: --pay-again"
-                )
-            now = found.known[-1] if self._use_saved else now
-        return "" if now == found.known[0] else now
+def _round_in(file: Path, name: str) -> int | None:
+    """Tell in which round a file's question of this name was asked; None if it holds none."""
+    found = re.fullmatch(re.escape(name) + r"-[0-9a-f]{16}(?:\.([0-9]+))?\.safetensors", file.name)
+    return int(found[1] or 0) if found else None
