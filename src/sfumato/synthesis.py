@@ -91,7 +91,7 @@ def synthesize(
     The row count is by default the noisy count of the private rows. With an `output`, what was paid
     for is kept beside it unless another `folder` is named; everything that could be wrong with the
     output is noticed before anything is paid. It may be the address of a new table in a database,
-    beside which nothing is kept.
+    beside which nothing is kept. Without a `ledger`, the user's own has every spend.
 
     >>> import pyarrow as pa
     >>> from sfumato.schema import Numeric

@@ -271,14 +271,15 @@ def test_two_runs_that_find_one_payment_give_one_answer(
     assert list((tmp_path / "one").glob("*.next")) == []
 
 
-def test_without_a_ledger_one_is_kept_with_the_releases(tmp_path: Path) -> None:
+def test_without_a_ledger_the_users_own_has_every_spend(tmp_path: Path, own_ledger: Path) -> None:
     import sfumato as sf
 
     for _ in range(2):
         sf.Pairs(restarts=1, components=2).fit(
-            people(50), SCHEMA, BUDGET, dataset="people", folder=tmp_path
+            people(50), SCHEMA, BUDGET, dataset="people", folder=tmp_path / "releases"
         )
-    spent = Ledger(tmp_path / "ledger.sqlite").entries("people")
+    assert list((tmp_path / "releases").glob("*.sqlite")) == []
+    spent = Ledger(own_ledger).entries("people")
     assert len(spent) == len({entry.spend.name for entry in spent}) >= 1
 
 

@@ -56,8 +56,8 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     random_state
         An integer that fixes the first weights, and never noise: two fits differ.
     ledger, dataset
-        The ledger file that the spend is recorded in, and under which name; by default it is kept
-        in memory only.
+        The ledger file that the spend is recorded in, and under which name; by default the user's
+        own. Each fit is a spend: a search over settings is as many as it has fits.
 
     Attributes
     ----------
