@@ -1,7 +1,7 @@
 """How do time and memory grow with the number of rows, and what do workers and the spool save?
 
 Simulated tables of 15 columns as csv and parquet, in a temporary folder (or SFUMATO_SCALE). Reading
-is what a run of `pairs` asks of its rows: a review with the fingerprint, all one-way tables, all
+is what a run of `pairs` asks of its rows: a review, all one-way tables, all
 pairs of coarse columns. Beside it stands pyarrow merely reading the file. Each case runs in a
 process of its own, for its peak memory. Run it with nothing beside it: the time by the clock says
 what a second worker brings. Processor time is that of all processes together.
@@ -31,7 +31,6 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from harness import RESULTS, write_result
-from sfumato.data.row_mark import RowMark
 from sfumato.data.rows import encoded_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.datasets import patients, patients_schema
@@ -111,7 +110,7 @@ def rows(path: str, workers: int, spool: bool) -> dict[str, Callable[[], Any]]:
     private = encoded_rows(path, TableCodec(SCHEMA), 1, workers, folder if spool else None)
     alone, pairs = questions()
     return {
-        "review": lambda: private.review(RowMark(b"key")),
+        "review": private.review,
         "one-way": lambda: private.sum(alone),
         "pairs": lambda: private.sum(pairs),
         "clear": private.clear,

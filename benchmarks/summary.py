@@ -97,7 +97,7 @@ def scale() -> str:
         lines.append(line)
     text = (
         "## Many rows (`benchmarks/scale.py`)\n\n"
-        f"Simulated tables of {found['columns']} columns. What a run of `pairs` asks of its rows (review and fingerprint, "
+        f"Simulated tables of {found['columns']} columns. What a run of `pairs` asks of its rows (review, "
         "one-way tables, pairs) beside pyarrow merely reading the file, by the clock of an idle machine, with the start of "
         "workers; up to 10^7 rows the quickest of three runs. pyarrow reads csv with one thread, and parquet with two: its "
         "processor time is what one core would take. Against pyarrow: two workers by the clock over pyarrow by the clock, "

@@ -16,7 +16,6 @@ import numpy as np
 from seeded import Seeded
 from sfumato.data.batch import Batch
 from sfumato.data.review import Review
-from sfumato.data.row_mark import RowMark
 from sfumato.data.rows import PrivateRows
 from sfumato.methods.base import Method
 from sfumato.privacy.budget import Budget
@@ -47,8 +46,8 @@ class Recorded(PrivateRows):
         self.asked.append(partial(gathered, needed=needed))
         return self._rows.gathered(needed)
 
-    def review(self, mark: RowMark | None = None) -> Review:
-        return self._rows.review(mark)
+    def review(self) -> Review:
+        return self._rows.review()
 
 
 def summed(rows: PrivateRows, statistic: Any) -> bytes:
@@ -81,9 +80,8 @@ def questions(
 
 def answers(asked: Sequence[Question], rows: PrivateRows) -> list[bytes]:
     """Review rows, as a curator does, and answer all questions."""
-    mark = RowMark(b"key")
-    rows.review(mark)
+    rows.review()
     try:
-        return [mark.hexdigest().encode(), *(question(rows) for question in asked)]
+        return [question(rows) for question in asked]
     finally:
         rows.close()

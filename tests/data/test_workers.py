@@ -19,7 +19,6 @@ import pytest
 
 import sfumato as sf
 from sfumato.data import spool, workers
-from sfumato.data.row_mark import RowMark
 from sfumato.data.rows import EncodedTable, encoded_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
@@ -59,12 +58,11 @@ def written(folder: Path, name: str, table: pa.Table) -> Path:
 
 
 def seen(rows: Any) -> tuple[Any, ...]:
-    """Give all that a curator sees of rows: their review, their mark, and the rows themselves."""
-    mark = RowMark(b"key")
-    found = rows.review(mark)
+    """Give all that a curator sees of rows: their review, and the rows themselves."""
+    found = rows.review()
     # A sum of all columns at once: rows that are mixed up would change it.
     codes = Counter(tuple(row) for batch in rows for row in batch.codes.tolist())
-    return found.rows, found.kept, found.units, mark.hexdigest(), codes, list(found.sentences())
+    return found.rows, found.kept, found.units, codes, list(found.sentences())
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet", "folder"])
@@ -148,8 +146,8 @@ import os, signal, sys
 from sfumato.data import rows, workers
 workers.PART_BYTES = 1 << 12
 read = rows.EncodedRows._read
-def told(self, spool, mark=None):
-    found = read(self, spool, mark)
+def told(self, spool):
+    found = read(self, spool)
     print(len(os.listdir(spool.path("."))), flush=True)
     os.kill(os.getpid(), signal.SIGTERM)
     return found
@@ -189,22 +187,3 @@ def test_a_worker_that_dies_is_one_line() -> None:
 
 def _die(_: object) -> None:
     os._exit(1)
-
-
-def test_marks_tell_rows_apart_and_not_their_order() -> None:
-    table = people(50)
-    rows = [next(iter(encoded_rows(t, TableCodec(SCHEMA)))) for t in (table, table.slice(1))]
-
-    def mark(*batches: Any) -> str:
-        found = RowMark(b"key")
-        for batch in batches:
-            found.add(batch)
-        return found.hexdigest()
-
-    whole, fewer = rows
-    assert mark(whole.where(slice(None, None, -1))) == mark(whole)
-    assert mark(fewer, whole.where(slice(1))) == mark(whole)
-    changed = whole.codes.copy()
-    changed[3, 1] ^= 1
-    others = [fewer, whole.where([*range(50), 0]), sf.data.batch.Batch(changed, whole.numbers)]
-    assert len({mark(whole), *map(mark, others)}) == 4

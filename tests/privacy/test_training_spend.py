@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
-
-import torch
 
 from learners import Plain
 from sfumato.privacy import dpsgd

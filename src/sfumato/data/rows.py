@@ -21,7 +21,6 @@ from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_sources import image_rows
 from sfumato.data.parts import EncodedPart, FlagPart, ImagePart, Part, SpooledPart, TablePart
 from sfumato.data.review import Review
-from sfumato.data.row_mark import RowMark
 from sfumato.data.sources import TableRows, is_spark, let_order_last, table_rows
 from sfumato.data.spool import Spool
 from sfumato.data.table_codec import TableCodec
@@ -68,12 +67,10 @@ class PrivateRows(ABC):
         refuse_too_many(sum(count for count, _ in found))
         return sum((total for _, total in found), np.zeros(statistic.dim, np.int64))
 
-    def review(self, mark: RowMark | None = None) -> Review:
-        """Read everything once: say what the owner should know, and mark what was read. Private."""
+    def review(self) -> Review:
+        """Read everything once: say what the owner should know. Private."""
         found = Review()
         for batch in self:
-            if mark is not None:
-                mark.add(batch)
             found.rows += len(batch)
         found.kept = found.rows
         return found
@@ -187,41 +184,30 @@ class EncodedRows(PrivateRows):
             return [EncodedPart(part) for part in self._source]
         return [self]
 
-    def review(self, mark: RowMark | None = None) -> Review:
-        """Read everything once: count what does not fit, mark what was read, keep it if it pays."""
+    def review(self) -> Review:
+        """Read everything once: count what does not fit, and keep what was read if it pays."""
         spool = self._spool if self.slow or len(self._source) > 1 else None
         if self._kept is None and self._limit is None:
-            found = self._read(spool, mark)
+            found = self._read(spool)
             self._kept = found if spool else None
             return found
         if self._kept is None and spool is None:
-            return self._reviewed_without_spool(mark)
+            found = Review()
+            self._in_memory = self._put_in_order([part.read(found) for part in self._source], found)
+            return found
         if self._kept is None:
             self._kept = self._limited(self._read(spool), spool)
-        if mark is not None:
-            for added in divided(partial(marked, key=mark.key), self.parts(), self.workers):
-                mark.merge(added)
         return self._kept
 
-    def _read(self, spool: Spool | None, mark: RowMark | None = None) -> Review:
-        """Read all parts, in any order, into the spool if there is one; mark all rows."""
+    def _read(self, spool: Spool | None) -> Review:
+        """Read all parts, in any order, into the spool if there is one."""
         if spool is not None:
             spool.open()
         found = Review()
-        work = partial(_reviewed, key=None if mark is None else mark.key, spool=spool)
-        for review, other in divided(work, list(enumerate(self._source)), self.workers):
+        work = partial(_reviewed, spool=spool)
+        for review in divided(work, list(enumerate(self._source)), self.workers):
             found.merge(review)
-            if mark is not None and other is not None:
-                mark.merge(other)
         found.kept = found.rows
-        return found
-
-    def _reviewed_without_spool(self, mark: RowMark | None) -> Review:
-        found = Review()
-        self._in_memory = self._put_in_order([part.read(found) for part in self._source], found)
-        if mark is not None:
-            for batch in self:
-                mark.add(batch)
         return found
 
     def _limited(self, found: Review, spool: Spool | None) -> Review:
@@ -367,36 +353,16 @@ def refuse_too_many(rows: int) -> None:
         raise SfumatoError("the data have more rows than a 64-bit sum can hold")
 
 
-def _reviewed(
-    parts: Sequence[tuple[int, Part]], key: bytes | None, spool: Spool | None
-) -> tuple[Review, RowMark | None]:
-    found, mark = Review(), RowMark(key) if key is not None else None
+def _reviewed(parts: Sequence[tuple[int, Part]], spool: Spool | None) -> Review:
+    found = Review()
     for number, part in parts:
-        rows = _noted(part.read(found), mark)
+        rows = part.read(found)
         if spool is not None:
             spool.keep(number, rows)
         else:
             for _ in rows:
                 pass
-    return found, mark
-
-
-def _noted(
-    rows: Iterator[tuple[Batch, pa.Array | None]], mark: RowMark | None
-) -> Iterator[tuple[Batch, pa.Array | None]]:
-    for batch, units in rows:
-        if mark is not None:
-            mark.add(batch)
-        yield batch, units
-
-
-def marked(parts: Sequence[Iterable[Batch]], key: bytes) -> RowMark:
-    """Mark the rows of parts."""
-    mark = RowMark(key)
-    for part in parts:
-        for batch in part:
-            mark.add(batch)
-    return mark
+    return found
 
 
 def encoded_rows(

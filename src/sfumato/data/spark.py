@@ -7,6 +7,7 @@ whoever makes the frame; executors need sfumato beside it.
 
 from __future__ import annotations
 
+import operator
 import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +21,7 @@ from numpy.typing import NDArray
 from sfumato.data.batch import Batch
 from sfumato.data.parts import FlagPart, TablePart
 from sfumato.data.review import Review
-from sfumato.data.row_mark import RowMark
-from sfumato.data.rows import PrivateRows, Summable, marked, refuse_too_many, summed
+from sfumato.data.rows import PrivateRows, Summable, refuse_too_many, summed
 from sfumato.data.sources import refuse_missing
 from sfumato.data.table_codec import TableCodec
 from sfumato.data.unit_limit import UnitLimit
@@ -90,18 +90,14 @@ class SparkRows(PrivateRows):
         refuse_too_many(count)
         return np.asarray(total)
 
-    def review(self, mark: RowMark | None = None) -> Review:
+    def review(self) -> Review:
         """Count what does not fit, inside the executors, without quoting a value."""
         codec, names = self.codec, self._names
         found = _tree(
             self._selected.mapInArrow(partial(_reviewed, codec=codec, names=names), _FOUND), _merged
         )
         review: Review = found or Review()
-        key = b"" if mark is None else mark.key
-        kept: RowMark | None = self._gathered(partial(_mark, key=key), _merged)
-        review.kept = 0 if kept is None else kept.rows
-        if mark is not None and kept is not None:
-            mark.merge(kept)
+        review.kept = self._gathered(_count, operator.add) or 0
         return review
 
     def misfit_flags(self) -> SparkRows:
@@ -213,8 +209,8 @@ def _sum(batches: Iterator[Batch], statistic: Summable) -> tuple[int, NDArray[np
     return summed([batches], statistic)
 
 
-def _mark(batches: Iterator[Batch], key: bytes) -> RowMark:
-    return marked([batches], key)
+def _count(batches: Iterator[Batch]) -> int:
+    return sum(map(len, batches))
 
 
 def _reviewed(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sfumato.data import parsing
 from sfumato.data.batch import Batch
 from sfumato.data.identifiers import ordinal_cells
-from sfumato.data.row_mark import RowMark, mixed
+from sfumato.data.row_digest import mixed, row_digests
 from sfumato.errors import SfumatoError
 from sfumato.schema import Schema
 
@@ -67,7 +67,6 @@ class UnitRows:
         self._digests: list[int] = []  # of the names
         self._units: list[NDArray[np.int64]] = []
         self._rows: list[NDArray[np.uint64]] = []
-        self._mark = RowMark(_KEY)
 
     def add(self, batch: Batch, units: pa.Array | None) -> None:
         """Take in more rows, with the names of their units."""
@@ -77,7 +76,7 @@ class UnitRows:
         # What names no unit has the last place.
         numbers = told.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)
         self._units.append(np.array([*places, -1])[numbers])
-        self._rows.append(self._mark.digests(batch))
+        self._rows.append(row_digests(batch))
 
     def _place(self, name: str) -> int:
         place = self._places.setdefault(name, len(self._places))
