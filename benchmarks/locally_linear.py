@@ -41,9 +41,9 @@ from sfumato.datasets import load, patients, patients_schema
 from sfumato.loading import load as load_file
 from sfumato.methods.network_learner import total_loss
 from sfumato.privacy.budget import TrainingSpend
-from sfumato.privacy.dpsgd import first_state, noisy_steps
+from sfumato.privacy.dpsgd import as_tensors, first_state, grid_sum, noisy_steps
 from sfumato.privacy.gradients import clipped_gradients
-from sfumato.privacy.randomness import SystemRandomness
+from sfumato.privacy.noise import poisson_sample
 from tables import prepare
 
 PICTURES = Path(__file__).parent.parent / "docs" / "images"
@@ -75,13 +75,12 @@ def without_noise(method: Classifier, data: Any, schema: sf.Schema) -> Classifie
         name="none", dim=learner.dim, clip=100.0, noise_multiplier=1.0, rate=method.rate,
         steps=method.schedule.steps, epsilon=1.0, delta=0.5,
     )  # fmt: skip
+    rows = as_tensors(tuple(np.concatenate(arrays) for arrays in zip(*batches, strict=True)))
     state = noisy_steps(
         learner,
-        tuple(np.concatenate(arrays) for arrays in zip(*batches, strict=True)),
         method.schedule,
         spend,
-        SystemRandomness(),
-        noisy=lambda total, spend: total,
+        lambda: grid_sum(learner, rows, poisson_sample(len(rows[0]), spend.rate), spend),
         start=first_state(learner),
         save=lambda state: None,
     )

@@ -1,4 +1,4 @@
-"""What many tests share: a seeded sampler, and no ledger but their own."""
+"""What many tests share: seeded entropy, and no ledger but their own."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
-from seeded import Seeded, seeded_noise
-from sfumato.privacy.noise import Sampler
-from sfumato.privacy.release import Curator
+from seeded import NoNoise, drawing, seeded_entropy
 
 if find_spec("torch") is None:  # the core is tested without it, too
     collect_ignore = [
@@ -42,27 +40,24 @@ settings.register_profile(
 settings.load_profile("sfumato")
 
 
-@pytest.fixture
-def sampler() -> Sampler:
-    """The same noise in every test that asks for it."""
-    return seeded_noise()
-
-
 def _noise_of(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Seed the noise that no test injects, by the test's name: a test fails always or never.
+    """Seed the entropy of noise by the test's name: a test fails always or never.
 
     What other processes draw, as those of the command line, stays as it is for users.
     """
-    seed = zlib.crc32(request.node.nodeid.encode())
-    with pytest.MonkeyPatch.context() as patch:
-        defaults = Curator.__init__.__kwdefaults__
-        patch.setitem(defaults, "sampler", seeded_noise(seed))
-        patch.setitem(defaults, "randomness", Seeded(seed))
+    with seeded_entropy(zlib.crc32(request.node.nodeid.encode())):
         yield
 
 
 noise_of_module = pytest.fixture(_noise_of, autouse=True, scope="module")  # for what tests share
 noise_of_test = pytest.fixture(_noise_of, autouse=True)
+
+
+@pytest.fixture
+def no_noise() -> Iterator[None]:
+    """Nothing is added to what is released."""
+    with drawing(NoNoise()):
+        yield
 
 
 @pytest.fixture(autouse=True)

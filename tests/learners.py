@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from seeded import drawing
 from sfumato.data.batch import Batch
-from sfumato.privacy.dpsgd import Examples, Learner
+from sfumato.privacy import wall
+from sfumato.privacy.budget import TrainingSpend
+from sfumato.privacy.dpsgd import (
+    Examples,
+    Learner,
+    Schedule,
+    State,
+    as_tensors,
+    first_state,
+    noisy_steps,
+)
 from sfumato.privacy.gradients import clipped_sum_of
 
 
@@ -57,3 +68,21 @@ class Plain(Adder):
 def unit_rows(values: Sequence[Sequence[float]]) -> Batch:
     """Rows of numbers only."""
     return Batch(np.zeros((len(values), 1), np.int32), np.array(values, np.float32))
+
+
+def trained(
+    learner: Learner,
+    examples: Examples,
+    schedule: Schedule,
+    spend: TrainingSpend,
+    random: Any,
+    start: State | None = None,
+    save: Callable[[State], None] = lambda state: None,
+) -> State:
+    """Make the steps of a training as a curator does, with what is drawn from here."""
+    rows = as_tensors(examples)
+    with drawing(random):
+        return noisy_steps(
+            learner, schedule, spend, lambda: wall.noisy_gradient(learner, rows, spend),
+            start=start or first_state(learner), save=save,
+        )  # fmt: skip

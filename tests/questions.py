@@ -11,9 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from seeded import Seeded
+from seeded import Seeded, drawing
 from sfumato.data.batch import Batch
 from sfumato.data.review import Review
 from sfumato.data.rows import PrivateRows
@@ -62,19 +60,10 @@ def questions(
     method: Method, rows: PrivateRows, schema: Schema, budget: Budget
 ) -> Sequence[Question]:
     """Fit a method, with seeded noise, and give what it asked."""
-    rng = np.random.default_rng(0)
     recorded = Recorded(rows)
-    method.learn(
-        Curator(
-            recorded,
-            budget,
-            ledger=Ledger(":memory:"),
-            dataset="test",
-            schema=schema,
-            sampler=lambda size, sigma: np.rint(rng.normal(0, sigma, size)).astype(np.int64),
-            randomness=Seeded(),
-        )
-    )
+    curator = Curator(recorded, budget, ledger=Ledger(":memory:"), dataset="test", schema=schema)
+    with drawing(Seeded()):
+        method.learn(curator)
     return recorded.asked
 
 

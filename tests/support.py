@@ -11,6 +11,7 @@ import pyarrow as pa
 from safetensors import safe_open
 from safetensors.numpy import save
 
+from seeded import Seeded, drawing
 from sfumato.data.batch import Batch
 from sfumato.data.rows import encoded_rows
 from sfumato.methods.base import Method, Model
@@ -59,16 +60,15 @@ def seeded_fit(
     spool: Path | None = None,
 ) -> Model:  # fmt: skip
     """Fit with rounded Gaussian noise from a fixed seed: for tests only."""
-    rng = np.random.default_rng(0)
     curator = Curator(
         encoded_rows(data, method.codec(schema), budget.max_rows_per_unit, workers, spool),
         budget,
         ledger=Ledger(":memory:"),
         dataset="test",
         schema=schema,
-        sampler=lambda size, sigma: np.rint(rng.normal(0, sigma, size)).astype(np.int64),
     )
-    return method.learn(curator)
+    with drawing(Seeded()):
+        return method.learn(curator)
 
 
 def rewritten(path: Path, **changes: object) -> None:

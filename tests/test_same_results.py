@@ -74,7 +74,7 @@ def fitted(method: Any, images: bool) -> dict[str, Any]:
 
 
 def classifier(method: Any, images: bool) -> dict[str, Any]:
-    from seeded import Seeded
+    from seeded import Seeded, drawing
     from sfumato.data.rows import encoded_rows
     from sfumato.privacy.ledger import Ledger
     from sfumato.privacy.release import Curator
@@ -82,9 +82,10 @@ def classifier(method: Any, images: bool) -> dict[str, Any]:
     data, schema = (digits(), DIGITS) if images else (patients(1500), patients_schema())
     curator = Curator(
         encoded_rows(data, method.codec(schema)), BUDGET, ledger=Ledger(":memory:"),
-        dataset="test", schema=schema, randomness=Seeded(),
+        dataset="test", schema=schema,
     )  # fmt: skip
-    model = method.learn(curator)
+    with drawing(Seeded()):
+        model = method.learn(curator)
     return {
         "learned": digest(*(array for _, array in sorted(model.weights.items()))),
         "predicted": digest(model.predict_proba(data[0] if images else data)),

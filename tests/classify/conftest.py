@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from seeded import Seeded
+from seeded import Seeded, drawing
 
 
 @pytest.fixture
-def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+def seeded() -> Iterator[None]:
     """Noise from a fixed seed: for tests only."""
-    random = Seeded()
-    for name in ("noise", "chosen"):
-        method = getattr(random, name)
-        monkeypatch.setattr(
-            f"sfumato.privacy.randomness.SystemRandomness.{name}",
-            lambda self, *arguments, method=method: method(*arguments),
-        )
+    with drawing(Seeded()):
+        yield

@@ -14,7 +14,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from seeded import Seeded
+from seeded import Seeded, drawing
 from sfumato.classify.attribution import integrated_gradients, smooth_gradients
 from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.classify.convolutional import Convolutional
@@ -54,9 +54,9 @@ def seeded_fit(method: Classifier, data: Any, schema: Schema, budget: Budget = B
         ledger=Ledger(":memory:"),
         dataset="test",
         schema=schema,
-        randomness=Seeded(),
     )
-    return method.learn(curator)
+    with drawing(Seeded()):
+        return method.learn(curator)
 
 
 @pytest.fixture(scope="module")

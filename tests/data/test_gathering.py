@@ -22,7 +22,7 @@ BUDGET = sf.Budget(epsilon=8, delta=1e-5)
 
 
 def trained(table: pa.Table, spool: Path, seen: list[Any]) -> list[bytes]:
-    from seeded import Seeded
+    from seeded import Seeded, drawing
 
     method = sf.LocallyLinear(target="sick", maps=2, epochs=1)
     rows = encoded_rows(table, method.codec(SCHEMA), spool=spool)
@@ -35,11 +35,8 @@ def trained(table: pa.Table, spool: Path, seen: list[Any]) -> list[bytes]:
         return found
 
     rows.gathered = watched  # type: ignore[method-assign]
-    curator = Curator(
-        rows, BUDGET, ledger=Ledger(":memory:"), dataset="test", schema=SCHEMA,
-        randomness=Seeded(),
-    )  # fmt: skip
-    with curator.asking():
+    curator = Curator(rows, BUDGET, ledger=Ledger(":memory:"), dataset="test", schema=SCHEMA)
+    with curator.asking(), drawing(Seeded()):
         model = method.learn(curator)
     return [array.tobytes() for _, array in sorted(model.weights.items())]
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
@@ -18,8 +17,6 @@ from sfumato.methods.embedding.mepf import Mepf
 from sfumato.methods.embedding.merf import Merf
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.noise import Sampler
-from sfumato.privacy.randomness import Randomness, SystemRandomness
 from sfumato.privacy.release import Curator
 from sfumato.schema import Categorical, Images, Numeric, Schema
 from support import SCHEMA, people
@@ -86,15 +83,8 @@ def curator_of(
     rows: Batch,
     schema: Schema,
     budget: Budget,
-    sampler: Sampler,
-    randomness: Randomness = SystemRandomness(),
 ) -> Curator:
     codec = ImageCodec(schema.images) if schema.images else TableCodec(schema)
     return Curator(
         GivenRows([rows], codec), budget, ledger=Ledger(":memory:"), dataset="t", schema=schema,
-        sampler=sampler, randomness=randomness,
     )  # fmt: skip
-
-
-def no_noise(size: int, sigma: float) -> NDArray[np.int64]:
-    return np.zeros(size, np.int64)

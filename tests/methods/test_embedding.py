@@ -19,7 +19,6 @@ from sfumato.methods.embedding.merf import Merf
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.noise import Sampler
 from sfumato.progress import Progress, silent
 from support import SCHEMA, people
 
@@ -33,7 +32,9 @@ PLENTY = 1e4  # so large an epsilon that noise leaves nothing out
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_passes_record_and_replay(
-    form: str, relation: Relation, epsilon: float, sampler: Sampler
+    form: str,
+    relation: Relation,
+    epsilon: float,
 ) -> None:
     method, schema = FORMS[form]
     rows, other = (encoded(method, schema, 30, seed) for seed in (0, 1))
@@ -44,18 +45,18 @@ def test_every_form_passes_record_and_replay(
             np.concatenate([rest.unit, other.unit[:1]]),
         )
     budget = Budget(epsilon=epsilon, relation=relation)
-    assert_replays(method, [rows], [rest], schema, budget, sampler)
+    assert_replays(method, [rows], [rest], schema, budget)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_plan_costs_the_whole_budget_and_covers_what_is_released(
-    form: str, sampler: Sampler
+    form: str,
 ) -> None:
     method, schema = FORMS[form]
     budget = Budget(epsilon=PLENTY)
     plan = method.plan(schema, budget)
     assert plan.guarantee.epsilon == pytest.approx(PLENTY, rel=1e-6)
-    curator = curator_of(encoded(method, schema, 30, 0), schema, budget, sampler)
+    curator = curator_of(encoded(method, schema, 30, 0), schema, budget)
     model = method.learn(curator)
     assert model.guarantee.epsilon <= PLENTY
     for planned, spent in zip(plan.spends, model.guarantee.spends, strict=True):
@@ -70,11 +71,11 @@ def test_a_plan_costs_the_whole_budget_and_covers_what_is_released(
     ids=["merf", "hp"],
 )
 def test_a_mixture_is_learned_from_a_noisy_release(
-    method: EmbeddingMethod, sampler: Sampler
+    method: EmbeddingMethod,
 ) -> None:
     """At epsilon 1, nine in ten samples lie within 4 deviations of a mode of their class."""
     rows = encoded(method, PLANE, 20_000, 0)
-    curator = curator_of(rows, PLANE, Budget(epsilon=1, delta=1e-5), sampler)
+    curator = curator_of(rows, PLANE, Budget(epsilon=1, delta=1e-5))
     model = method.learn(curator)
     made = model.sample(4000, seed=1)
     right = made["class"].to_numpy() == "right"
@@ -88,11 +89,9 @@ def test_a_mixture_is_learned_from_a_noisy_release(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_model_comes_back_from_disk_and_draws_the_same(
-    form: str, sampler: Sampler, tmp_path: Path
-) -> None:
+def test_a_model_comes_back_from_disk_and_draws_the_same(form: str, tmp_path: Path) -> None:
     method, schema = FORMS[form]
-    curator = curator_of(encoded(method, schema, 30, 0), schema, Budget(epsilon=1), sampler)
+    curator = curator_of(encoded(method, schema, 30, 0), schema, Budget(epsilon=1))
     model = method.learn(curator)
     model.save(tmp_path / "model.sfumato")
     again = load(tmp_path / "model.sfumato")
@@ -107,11 +106,11 @@ def test_a_model_comes_back_from_disk_and_draws_the_same(
     assert again.sample(0) is not None
 
 
-def test_only_the_class_can_be_given(sampler: Sampler) -> None:
+def test_only_the_class_can_be_given() -> None:
     def model(form: str) -> Any:
         method, schema = FORMS[form]
         rows = encoded(method, schema, 30, 0)
-        return method.learn(curator_of(rows, schema, Budget(epsilon=1), sampler))
+        return method.learn(curator_of(rows, schema, Budget(epsilon=1)))
 
     table, pictures, unlabelled = (
         model(f"merf, {form}") for form in ("imbalanced", "images", "unlabelled")

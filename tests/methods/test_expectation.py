@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from seeded import Seeded, drawing
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.rows import encoded_rows
 from sfumato.methods.base import Method
@@ -18,7 +19,7 @@ from sfumato.methods.moments.method import Moments
 from sfumato.methods.pairs.method import Pairs
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.noise import Sampler
+from sfumato.privacy.noise import discrete_gaussian
 from sfumato.privacy.release import Curator
 from sfumato.registry import method_class
 from sfumato.schema import Categorical, Images, Numeric, Schema
@@ -50,19 +51,21 @@ def even_rows(rows: int) -> pa.Table:
 
 
 def noise_of_a_fit(
-    method: Method, data: pa.Table, schema: Schema, budget: Budget, sampler: Sampler
+    method: Method, data: pa.Table, schema: Schema, budget: Budget
 ) -> list[NDArray[np.float64]]:
     """Fit, and give the noise that each release got."""
     drawn = []
 
-    def recorded(size: int, sigma: float) -> NDArray[np.int64]:
-        drawn.append(sampler(size, sigma))
-        return drawn[-1]
+    class Recorded(Seeded):
+        def noise(self, size: int, sigma: float) -> NDArray[np.int64]:
+            drawn.append(super().noise(size, sigma))
+            return drawn[-1]
 
     rows = encoded_rows(data, method.codec(schema))
     ledger = Ledger(":memory:")
-    wall = Curator(rows, budget, ledger=ledger, dataset="t", schema=schema, sampler=recorded)
-    method.learn(wall)
+    wall = Curator(rows, budget, ledger=ledger, dataset="t", schema=schema)
+    with drawing(Recorded()):
+        method.learn(wall)
     return [each / r.spend.scale for each, r in zip(drawn, wall.releases, strict=True)]
 
 
@@ -77,12 +80,12 @@ def expected(
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("epsilon", [0.5, 3])
 def test_errors_of_pairs_are_those_of_a_fit_to_evenly_spread_rows(
-    epsilon: float, relation: Relation, sampler: Sampler
+    epsilon: float, relation: Relation
 ) -> None:
     """The noise is seeded; beside it, planning for a second look costs 4%, and groups differ."""
     rows, budget = 6000, Budget(epsilon=epsilon, relation=relation)
     method = Pairs(components=2, restarts=1)
-    one_way, pairs = noise_of_a_fit(method, even_rows(rows), EVEN, budget, sampler)
+    one_way, pairs = noise_of_a_fit(method, even_rows(rows), EVEN, budget)
     share, _ = expected(method, EVEN, budget, rows, "error of the share of one value")
     assert share == pytest.approx(one_way.std() / rows, rel=0.2)
     cell, _ = expected(method, EVEN, budget, rows, "error of the share of one cell")
@@ -95,14 +98,14 @@ def test_errors_of_pairs_are_those_of_a_fit_to_evenly_spread_rows(
     assert relation_error == pytest.approx(over_halves, rel=0.25)
 
 
-def test_pairs_fall_back_to_single_columns_where_the_plan_says_so(sampler: Sampler) -> None:
+def test_pairs_fall_back_to_single_columns_where_the_plan_says_so() -> None:
     method, budget = Pairs(components=2, restarts=1), Budget(epsilon=0.01)
     told = {e.what: e for e in method.expect(EVEN, budget, 400)}
     assert told["what is counted"].in_words() == "each column alone: too few rows for so many pairs"
     verdicts = {e.verdict for e in told.values() if e.good is not None}
     assert verdicts == {"noise only"}
     assert told["error of the share of one cell of a pair"].in_words().startswith("not released")
-    *_, tables = noise_of_a_fit(method, even_rows(400), EVEN, budget, sampler)
+    *_, tables = noise_of_a_fit(method, even_rows(400), EVEN, budget)
     assert len(tables) <= 4 * 20  # of four columns at most, and of no pair
 
 
@@ -132,7 +135,7 @@ def test_one_column_has_no_pairs_and_needs_none() -> None:
 
 @pytest.mark.parametrize("relabel", [False, True])
 def test_errors_of_moments_are_those_of_their_noise_in_pixels(
-    relabel: bool, sampler: Sampler
+    relabel: bool,
 ) -> None:
     rows, budget = 8000, Budget(epsilon=1)
     method = Moments(relabel=relabel)
@@ -142,7 +145,8 @@ def test_errors_of_moments_are_those_of_their_noise_in_pixels(
     count = int(told.words.split()[0])
     (basis,) = (s for s in method.plan(PICTURES, budget).spends if s.name == "basis")
     moments = LabelledMoments(Sizes(2, count), count=0.5, sum_=0.5, square=1.0, pooled=True)
-    found = [moments.read(sampler(moments.dim, basis.sigma), basis.sigma) for _ in range(40)]
+    noise = [discrete_gaussian(moments.dim, basis.sigma) for _ in range(40)]
+    found = [moments.read(each, basis.sigma) for each in noise]
     half = 0.7 * 0.5 * math.sqrt(120)  # the bound of images that are all black or white
     matrix = LowFrequencies(codec.shape, count).matrix
     pixels = np.concatenate([half * each.sums / (rows / 2) @ matrix for each in found])
@@ -153,9 +157,7 @@ def test_errors_of_moments_are_those_of_their_noise_in_pixels(
 
 @neural
 @pytest.mark.parametrize("name", ["merf", "hp"])
-def test_noise_of_embeddings_is_compared_with_rows_that_all_agree(
-    name: str, sampler: Sampler
-) -> None:
+def test_noise_of_embeddings_is_compared_with_rows_that_all_agree(name: str) -> None:
     rows, budget = 3000, Budget(epsilon=2)
     method = method_class(name)(target="c")  # type: ignore[call-arg]
     parts = [e for e in method.expect(EVEN, budget, rows) if e.what.startswith("noise of")]
@@ -164,8 +166,8 @@ def test_noise_of_embeddings_is_compared_with_rows_that_all_agree(
     for told, spend in zip(parts, spends, strict=True):
         assert told.part is not None
         # Under add-remove the sensitivity is the longest vector of a row.
-        noise = [np.linalg.norm(sampler(spend.dim // 6, spend.sigma)) for _ in range(200)]
-        ratio = np.mean(noise) / (spend.sensitivity * rows / 6)
+        noise = [discrete_gaussian(spend.dim // 6, spend.sigma) for _ in range(200)]
+        ratio = np.linalg.norm(noise, axis=1).mean() / (spend.sensitivity * rows / 6)
         if name == "hp":
             assert told.part == pytest.approx(ratio, rel=0.05)
         else:  # the plan is for as many features as there may be

@@ -21,11 +21,12 @@ torch = pytest.importorskip("torch")
 
 import pyarrow as pa  # noqa: E402
 
-from methods.forms import curator_of, no_noise  # noqa: E402
+from learners import trained  # noqa: E402
+from methods.forms import curator_of  # noqa: E402
 from seeded import Seeded  # noqa: E402
 from sfumato.loading import load  # noqa: E402
 from sfumato.methods.gan.method import Gan  # noqa: E402
-from sfumato.privacy.dpsgd import State, first_state, noisy_steps  # noqa: E402
+from sfumato.privacy.dpsgd import State  # noqa: E402
 from sfumato.public.pair import Pair  # noqa: E402
 
 TABLE = Schema(
@@ -59,11 +60,12 @@ def shades(n: int) -> tuple[np.ndarray, list[str]]:
     return pixels.astype(np.uint8), np.where(bright, "bright", "dark").tolist()
 
 
+@pytest.mark.usefixtures("no_noise")
 def test_columns_are_learned_by_class(tmp_path: Path) -> None:
     method = Gan(target="side", rate=0.2, epochs=30, learning_rate=0.01)
     encoded = TableCodec(TABLE).encode(rows(2000))
     budget = Budget(epsilon=30)
-    model = method.learn(curator_of(encoded, TABLE, budget, no_noise, Seeded()))
+    model = method.learn(curator_of(encoded, TABLE, budget))
     planned = method.plan(TABLE, budget).guarantee
     assert model.guarantee.epsilon == pytest.approx(planned.epsilon, rel=1e-3)
     assert model.guarantee.epsilon <= 30
@@ -107,6 +109,7 @@ def test_images_are_learned_in_pixels_and_in_features(
     assert np.array_equal(first.x, again.x)
 
 
+@pytest.mark.usefixtures("no_noise")
 def test_classes_in_features_lie_as_widely_as_private_ones(tmp_path: Path) -> None:
     """They do not come down to a few public images each, which is how such GANs go wrong."""
     rng = np.random.default_rng(1)
@@ -129,7 +132,7 @@ def test_classes_in_features_lie_as_widely_as_private_ones(tmp_path: Path) -> No
     encoded = ImageCodec(SHAPES.images).encode((x, np.where(bright, "bright", "dark").tolist()))
     method = Gan(space="features", pair=file, epochs=60)
     budget = Budget(epsilon=1000)
-    made = method.learn(curator_of(encoded, SHAPES, budget, no_noise, Seeded())).sample(400)
+    made = method.learn(curator_of(encoded, SHAPES, budget)).sample(400)
     right, classes = np.asarray(made.y) == "bright", np.asarray(made.y)
     shown = made.x.reshape(400, -1)
     used = {label: len(np.unique(shown[classes == label], axis=0)) for label in ("dark", "bright")}
@@ -186,9 +189,8 @@ def test_an_interrupted_training_goes_on_as_if_it_had_not_been() -> None:
 
     def steps(start: State | None, drawn: Seeded) -> State:
         learner = method.learner(space, np.array([120.0, 80.0]))
-        return noisy_steps(
-            learner, examples, method.schedule, spend, drawn,
-            start=start or first_state(learner),
+        return trained(
+            learner, examples, method.schedule, spend, drawn, start,
             save=lambda state: saved.append((state, deepcopy(drawn))),
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from methods.forms import FORMS, PLANE, curator_of, encoded, no_noise
+from methods.forms import FORMS, PLANE, curator_of, encoded
 from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError
 from sfumato.methods.embedding.hermite_kernels import KernelMeans
@@ -20,6 +20,7 @@ torch = pytest.importorskip("torch")
 PLENTY = Budget(epsilon=1e4)  # so much that noise leaves nothing out
 
 
+@pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(
     "form", ["unlabelled", "heterogeneous, labelled", "redrawn products of three", "images"]
 )
@@ -28,7 +29,7 @@ def test_without_noise_the_release_is_the_plain_mean_embedding(form: str) -> Non
     assert isinstance(method, Hp)
     rows = encoded(method, schema, 50, 0)
     layout = method.point_space(schema)
-    curator = curator_of(rows, schema, PLENTY, no_noise)
+    curator = curator_of(rows, schema, PLENTY)
     targets = method.targets(curator, layout, np.full(layout.classes, 50.0))
     labels = rows.codes[:, layout.class_column] if layout.classes > 1 else np.zeros(50, int)
     sums, *draws = curator.releases
@@ -48,6 +49,7 @@ def test_without_noise_the_release_is_the_plain_mean_embedding(form: str) -> Non
                 assert np.abs(part / weight - released).max() / 50 < 0.01
 
 
+@pytest.mark.usefixtures("no_noise")
 def test_columns_that_do_not_vary_are_left_out_of_products() -> None:
     schema = Schema(columns={name: Numeric(low=0, high=1) for name in ("a", "b", "still")})
     method = Hp()
@@ -56,11 +58,12 @@ def test_columns_that_do_not_vary_are_left_out_of_products() -> None:
     numbers = rng.random((1000, 3), np.float32)
     numbers[:, 2] = 0.5
     rows = Batch(np.zeros((1000, 3), np.int32), numbers)
-    curator = curator_of(rows, schema, PLENTY, no_noise)
+    curator = curator_of(rows, schema, PLENTY)
     ((embedding, _),) = method.targets(curator, layout, np.array([1000.0]))
     assert embedding.groups == [(0, 1)]
 
 
+@pytest.mark.usefixtures("no_noise")
 def test_the_more_rows_the_more_columns_are_multiplied() -> None:
     names = [f"column {i}" for i in range(12)]
     schema = Schema(columns={name: Numeric(low=0, high=1) for name in names})
@@ -70,7 +73,7 @@ def test_the_more_rows_the_more_columns_are_multiplied() -> None:
     rows = Batch(np.zeros((100, 12), np.int32), numbers)
     sizes, spent = [], []
     for count in (1e2, 6e2, 12e2, 1e6):
-        curator = curator_of(rows, schema, Budget(epsilon=1), no_noise)
+        curator = curator_of(rows, schema, Budget(epsilon=1))
         ((embedding, _),) = method.targets(curator, layout, np.array([count]))
         assert isinstance(embedding, KernelMeans)
         sizes.append(sum(len(group) for group in embedding.groups))

@@ -14,15 +14,13 @@ from sfumato.errors import SfumatoError
 from sfumato.methods.latent.means import denoised_means
 from sfumato.methods.latent.ratio import class_weights, effective_size
 from sfumato.privacy.budget import Budget, Relation
-from sfumato.privacy.noise import Sampler
 from sfumato.registry import method_class
 from sfumato.schema import Images, Numeric, Schema
 
 pytest.importorskip("torch")
 
 from command_line import run
-from methods.forms import curator_of, no_noise
-from seeded import Seeded
+from methods.forms import curator_of
 from sfumato.loading import load
 from sfumato.methods.latent.dre import Dre
 from sfumato.methods.latent.mge import FirstTwoMoments, Mge
@@ -119,10 +117,11 @@ def test_squares_are_shortened_to_the_norm_that_is_paid_for() -> None:
     assert np.linalg.norm(moments(batch), axis=1) == pytest.approx(1.0)
 
 
+@pytest.mark.usefixtures("no_noise")
 def test_a_gaussian_has_the_mean_and_the_variance_of_the_class(pair_file: str) -> None:
     rows = encoded(private(300))
     method = Mge(pair=pair_file)
-    model = method.learn(curator_of(rows, SHAPES, Budget(epsilon=1e4), no_noise))
+    model = method.learn(curator_of(rows, SHAPES, Budget(epsilon=1e4)))
     vectors = load_pair(pair_file).encoder(rows)
     for label in (0, 1):
         own = vectors[rows.codes[:, 0] == label]
@@ -134,11 +133,11 @@ def test_a_gaussian_has_the_mean_and_the_variance_of_the_class(pair_file: str) -
 
 @pytest.mark.parametrize("settings", [{}, {"ratio": "discriminator"}])
 def test_classes_are_drawn_from_the_public_images_that_show_them(
-    settings: dict[str, str], pair_file: str, sampler: Sampler, tmp_path: Path
+    settings: dict[str, str], pair_file: str, tmp_path: Path
 ) -> None:
     method = Dre(pair=pair_file, **settings)  # type: ignore[arg-type]
     rows, budget = encoded(private(1000)), Budget(epsilon=5, delta=1e-5)
-    model = method.learn(curator_of(rows, SHAPES, budget, sampler, Seeded()))
+    model = method.learn(curator_of(rows, SHAPES, budget))
     planned = method.plan(SHAPES, budget).guarantee
     assert model.guarantee.epsilon == pytest.approx(planned.epsilon, rel=1e-3)
     assert model.guarantee.epsilon <= 5
@@ -149,11 +148,12 @@ def test_classes_are_drawn_from_the_public_images_that_show_them(
         assert made[..., strong].mean() - made[..., weak].mean() > 40
 
 
+@pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("groups", [1, 4])
 def test_a_mixture_has_the_mean_and_the_shape_of_the_class(groups: int, pair_file: str) -> None:
     rows = encoded(private(300))
     method = Mge(pair=pair_file, groups=groups)
-    model = method.learn(curator_of(rows, SHAPES, Budget(epsilon=1e4), no_noise))
+    model = method.learn(curator_of(rows, SHAPES, Budget(epsilon=1e4)))
     vectors = load_pair(pair_file).encoder(rows)
     pair = method.public_pair()
     labels = np.repeat([0, 1], 4000)

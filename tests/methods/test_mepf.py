@@ -13,7 +13,6 @@ from sfumato.errors import SfumatoError
 from sfumato.methods.embedding.mepf import Mepf
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.noise import Sampler
 from sfumato.schema import Images, Numeric, Schema
 
 torch = pytest.importorskip("torch")
@@ -21,7 +20,7 @@ torch = pytest.importorskip("torch")
 from safetensors.torch import load_file  # noqa: E402
 from torch import nn  # noqa: E402
 
-from methods.forms import curator_of, no_noise  # noqa: E402
+from methods.forms import curator_of  # noqa: E402
 from sfumato.loading import load  # noqa: E402
 from sfumato.methods.embedding import picture_bank  # noqa: E402
 from sfumato.methods.embedding.picture_bank import Moving, PictureBank, refine  # noqa: E402
@@ -60,14 +59,14 @@ def own() -> Extractor:
 
 @pytest.mark.parametrize("settings", [{"steps": 150, "pixels": 0.0}, {"steps": 5}])
 def test_colours_and_shading_of_each_class_are_learned(
-    settings: dict[str, Any], sampler: Sampler, tmp_path: Path
+    settings: dict[str, Any], tmp_path: Path
 ) -> None:
     """By a generator that starts from nothing, and by draws from the pixels' moments."""
     if "ours" not in known():
         register_network("ours", own())
     method = Mepf(network="ours", **settings)
     rows = ImageCodec(COLOUR.images).encode(coloured(3000))  # type: ignore[arg-type]
-    model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=3), sampler))
+    model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=3)))
     assert 0.98 * 3 < model.guarantee.epsilon <= 3
     model.save(tmp_path / "model.sfumato")
     again = load(tmp_path / "model.sfumato")
@@ -109,11 +108,12 @@ def test_the_plan_names_the_network_and_both_releases() -> None:
     assert last.dim < embedding.dim / 20
 
 
+@pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("centred", [False, True])
 def test_the_release_is_the_sum_of_embeddings(centred: bool) -> None:
     method = Mepf(network="untrained", grid=2, steps=1, centred=centred, pixels=0)
     rows = ImageCodec(COLOUR.images).encode(coloured(20))  # type: ignore[arg-type]
-    model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=1e4), no_noise))
+    model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=1e4)))
     space = method.point_space(COLOUR)
     mapped = method._map(space, method._extractor(space))
     if centred:
@@ -155,12 +155,12 @@ def test_tables_and_unknown_networks_are_refused() -> None:
         register_network("vgg19", own())
 
 
-def test_an_extractor_may_be_trained_for_a_part_of_the_budget(sampler: Sampler) -> None:
+def test_an_extractor_may_be_trained_for_a_part_of_the_budget() -> None:
     """What is planned is what is spent, training and releases together."""
     method = Mepf(network="trained", steps=2, stopping=True)
     budget = Budget(epsilon=3)
     rows = ImageCodec(COLOUR.images).encode(coloured(200))  # type: ignore[arg-type]
-    model = method.learn(curator_of(rows, COLOUR, budget, sampler))
+    model = method.learn(curator_of(rows, COLOUR, budget))
     planned = method.plan(COLOUR, budget).guarantee
     (training,), (of_plan,) = model.guarantee.trainings, planned.trainings
     assert (training.name, training.dim, training.steps) == ("extractor", of_plan.dim, 500)
@@ -193,10 +193,10 @@ def gallery(folder: Path) -> str:
     return str(path)
 
 
-def test_public_pictures_are_chosen_for_each_class(sampler: Sampler, tmp_path: Path) -> None:
+def test_public_pictures_are_chosen_for_each_class(tmp_path: Path) -> None:
     rows = ImageCodec(COLOUR.images).encode(coloured(3000))  # type: ignore[arg-type]
     method = Mepf(network="ours", pair=gallery(tmp_path), steps=1)
-    model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=3), sampler))
+    model = method.learn(curator_of(rows, COLOUR, Budget(epsilon=3)))
     model.save(tmp_path / "model.sfumato")
     again = load(tmp_path / "model.sfumato")
     assert [about.name for about in again.public] == ["ours", "colours"]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from methods.forms import FORMS, curator_of, encoded, no_noise
+from methods.forms import FORMS, curator_of, encoded
 from sfumato.errors import SfumatoError
 from sfumato.methods.embedding.merf import MeanEmbedding, Merf, length_scales
 from sfumato.privacy.budget import Budget
@@ -16,11 +16,12 @@ from sfumato.schema import Images, Numeric, Schema
 torch = pytest.importorskip("torch")
 
 
+@pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("form", ["unlabelled", "heterogeneous, labelled", "images"])
 def test_without_noise_the_release_is_the_plain_mean_embedding(form: str) -> None:
     method, schema = FORMS[f"merf, {form}"]
     rows = encoded(method, schema, 50, 0)
-    curator = curator_of(rows, schema, Budget(epsilon=1), no_noise)
+    curator = curator_of(rows, schema, Budget(epsilon=1))
     model = method.learn(curator)
     layout = method.point_space(schema)
     embedding = MeanEmbedding(layout, 20, 0)

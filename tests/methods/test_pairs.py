@@ -23,7 +23,6 @@ from sfumato.evaluation.report import certificate_html
 from sfumato.methods.pairs.grouped_column import GroupedColumn
 from sfumato.methods.pairs.method import PairsModel
 from sfumato.privacy.audit import assert_replays
-from sfumato.privacy.noise import Sampler
 from sfumato.schema import Boolean, Categorical, Datetime, Numeric, Schema
 from support import SCHEMA, people, seeded_fit
 
@@ -46,7 +45,9 @@ def wide(rows: int, columns: int) -> tuple[pa.Table, Schema]:
 @pytest.mark.parametrize("relation", sf.Relation)
 @pytest.mark.parametrize("rows", [60, 3000])
 def test_record_and_replay(
-    target: str | None, relation: sf.Relation, rows: int, sampler: Sampler
+    target: str | None,
+    relation: sf.Relation,
+    rows: int,
 ) -> None:
     codec = sf.Pairs().codec(SCHEMA)
     batch = codec.encode(people(rows).to_batches()[0])
@@ -62,16 +63,15 @@ def test_record_and_replay(
         [neighbour],
         SCHEMA,
         sf.Budget(epsilon=1, relation=relation),
-        sampler,
     )
 
 
-def test_record_and_replay_of_a_table_too_wide_for_its_rows(sampler: Sampler) -> None:
+def test_record_and_replay_of_a_table_too_wide_for_its_rows() -> None:
     table, schema = wide(200, 30)
     method = sf.Pairs(target="c0", **SMALL)  # type: ignore[arg-type]
     batch = method.codec(schema).encode(table.to_batches()[0])
     rest = batch.where(np.arange(200) != 3)
-    assert_replays(method, [batch], [rest], schema, sf.Budget(epsilon=1), sampler)
+    assert_replays(method, [batch], [rest], schema, sf.Budget(epsilon=1))
 
 
 def test_the_whole_budget_is_spent_and_no_more() -> None:

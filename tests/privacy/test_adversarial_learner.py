@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from learners import unit_rows
-from seeded import Seeded
+from seeded import Seeded, drawing
 from sfumato.data.batch import Batch
 from sfumato.data.rows import GivenRows
 from sfumato.privacy.budget import Budget
@@ -77,9 +77,10 @@ def train(
     points = MIDDLE.numpy() + 0.02 * np.random.default_rng(0).standard_normal((400, 2))
     curator = Curator(
         GivenRows([unit_rows(points.tolist())]), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA,
-        folder=folder, randomness=randomness,
+        folder=folder,
     )  # fmt: skip
-    return curator.train("gan", learner or TinyGan(), SCHEDULE)
+    with drawing(randomness):
+        return curator.train("gan", learner or TinyGan(), SCHEDULE)
 
 
 def test_only_the_trainable_parameters_are_trained_and_paid_for() -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,10 +19,10 @@ import torch
 from scipy.stats import beta
 from torch import Tensor
 
-from learners import Plain
+from learners import Plain, trained
 from seeded import Seeded
 from sfumato.privacy.budget import Budget
-from sfumato.privacy.dpsgd import Schedule, first_state, noisy_steps
+from sfumato.privacy.dpsgd import Schedule
 from sfumato.privacy.gradients import clip_factors
 from sfumato.privacy.planning import plan_training
 
@@ -55,15 +54,7 @@ def least_delta(random: Seeded) -> float:
     """Give a lower confidence bound on the delta at the claimed epsilon."""
     spend = plan_training("t", 2 * TRIALS, SCHEDULE, Budget(epsilon=EPSILON, delta=DELTA))
     learner = Canaries(2 * TRIALS)
-    last: Any = noisy_steps(
-        learner,
-        (np.arange(TRIALS),),
-        SCHEDULE,
-        spend,
-        random,
-        start=first_state(learner),
-        save=lambda state: None,
-    )
+    last = trained(learner, (np.arange(TRIALS),), SCHEDULE, spend, random)
     seen = -last.arrays["weights/place"]
     threshold = 3 * spend.noise_multiplier * random.scale  # where the worst of the loss lies
     present, absent = (int((part > threshold).sum()) for part in (seen[:TRIALS], seen[TRIALS:]))

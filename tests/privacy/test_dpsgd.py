@@ -8,20 +8,21 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from learners import Adder, Plain, unit_rows
-from seeded import Seeded
+from learners import Adder, Plain, trained, unit_rows
+from seeded import Seeded, drawing
 from sfumato import storage
 from sfumato.data.batch import Batch
 from sfumato.data.rows import GivenRows
 from sfumato.errors import SfumatoError
 from sfumato.privacy.answers import digest_of, training_from_bytes
 from sfumato.privacy.budget import GRADIENT_BITS, Budget, Relation, TrainingSpend
-from sfumato.privacy.dpsgd import Learner, Schedule, State, first_state, noisy_steps
+from sfumato.privacy.dpsgd import Learner, Schedule, State
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.planning import plan_training
 from sfumato.privacy.release import Curator
@@ -55,13 +56,12 @@ def places(learner: Learner, randomness: object, spend: TrainingSpend = SPEND) -
     """Train on ROWS by plain steps of length 1 and give the place after each."""
     seen: list[np.ndarray] = []
     examples = tuple(np.concatenate([learner.examples(batch)[0] for batch in ROWS])[None])
-    noisy_steps(
+    trained(
         learner,
         examples,
         replace(SCHEDULE, rate=spend.rate, epochs=spend.rate * spend.steps),
         spend,
-        randomness,  # type: ignore[arg-type]
-        start=first_state(learner),
+        randomness,
         save=lambda state: seen.append(state.arrays["weights/place"]),
     )
     return seen
@@ -94,10 +94,7 @@ def test_what_leaves_a_step_lies_on_the_grid() -> None:
 
 def test_a_step_without_rows_is_noise_like_any_other() -> None:
     learner = Plain(3)
-    state = noisy_steps(
-        learner, (), SCHEDULE, SPEND, Fixed([[]] * 6), start=first_state(learner),
-        save=lambda state: None,
-    )  # fmt: skip
+    state = trained(learner, (), SCHEDULE, SPEND, Fixed([[]] * 6))
     assert np.allclose(state.arrays["weights/place"], -12)
 
 
@@ -105,18 +102,14 @@ def test_a_training_goes_on_exactly_where_it_was_saved() -> None:
     states: list[State] = []
     examples = (np.concatenate([batch.unit for batch in ROWS]),)
     learner, random = Adder(2), Seeded()
-    last = noisy_steps(
-        learner, examples, SCHEDULE, SPEND, random, start=first_state(learner), save=states.append
-    )
+    last = trained(learner, examples, SCHEDULE, SPEND, random, save=states.append)
     assert [state.step for state in states] == [1, 2, 3, 4, 5, 6]
     for state in states[:-1]:
         fresh, again = Adder(2), Seeded()
         for _ in range(state.step):  # the draws that were made before
             again.chosen(4, 0.5)
             again.noise(2, 1.0)
-        resumed = noisy_steps(
-            fresh, examples, SCHEDULE, SPEND, again, start=state, save=lambda state: None
-        )
+        resumed = trained(fresh, examples, SCHEDULE, SPEND, again, state)
         assert again.steps == 6
         for key, array in last.arrays.items():
             assert np.allclose(resumed.arrays[key], array, atol=1e-6), key
@@ -127,7 +120,6 @@ def curator(
     ledger: Ledger | None = None,
     folder: Path | None = None,
     budget: Budget = BUDGET,
-    randomness: object = None,
     pay_again: bool = False,
     use_saved: bool = False,
 ) -> Curator:
@@ -140,9 +132,13 @@ def curator(
         folder=folder,
         pay_again=pay_again,
         use_saved=use_saved,
-        sampler=lambda size, sigma: np.zeros(size, np.int64),
-        randomness=randomness or Seeded(),  # type: ignore[arg-type]
     )
+
+
+def drawn(random: object, **options: Any) -> State:
+    """Train with what is drawn from here."""
+    with drawing(random):
+        return curator(**options).train("t", Adder(2), SCHEDULE)
 
 
 def test_the_whole_training_is_recorded_before_the_first_step(tmp_path: Path) -> None:
@@ -155,7 +151,7 @@ def test_the_whole_training_is_recorded_before_the_first_step(tmp_path: Path) ->
             assert entry.spend.epsilon <= 1
             return super().chosen(rows, rate)
 
-    curator(ledger=ledger, folder=tmp_path, randomness=Watched()).train("t", Adder(2), SCHEDULE)
+    drawn(Watched(), ledger=ledger, folder=tmp_path)
     assert len(ledger.entries("d")) == 1
 
 
@@ -246,13 +242,9 @@ def test_an_interrupted_training_goes_on_with_fresh_draws_and_pays_once(tmp_path
             return super().noise(size, sigma)
 
     with pytest.raises(KeyboardInterrupt):
-        curator(ledger=ledger, folder=tmp_path, randomness=Interrupted(1)).train(
-            "t", Adder(2), SCHEDULE
-        )
+        drawn(Interrupted(1), ledger=ledger, folder=tmp_path)
     random = Seeded(2)
-    state = curator(ledger=ledger, folder=tmp_path, randomness=random).train(
-        "t", Adder(2), SCHEDULE
-    )
+    state = drawn(random, ledger=ledger, folder=tmp_path)
     assert (state.step, random.steps) == (6, 3)  # three were saved, three are drawn anew
     assert len(ledger.entries()) == 1
 
@@ -294,9 +286,7 @@ class Interrupting(Seeded):
 def half_trained(folder: Path, ledger: Ledger, steps: int = 2) -> Path:
     """Leave a training after some steps, and give its file."""
     with pytest.raises(KeyboardInterrupt):
-        curator(ledger=ledger, folder=folder, randomness=Interrupting(steps)).train(
-            "t", Adder(2), SCHEDULE
-        )
+        drawn(Interrupting(steps), ledger=ledger, folder=folder)
     (file,) = folder.glob("t-*.safetensors")
     return file
 
@@ -358,9 +348,7 @@ def test_two_copies_of_a_training_cannot_both_be_finished(
             return super().noise(size, sigma)
 
     with pytest.raises(SfumatoError, match="not the newest"):
-        curator(ledger=ledger, folder=tmp_path / "one", randomness=FinishesTheOtherFirst()).train(
-            "t", Adder(2), SCHEDULE
-        )
+        drawn(FinishesTheOtherFirst(), ledger=ledger, folder=tmp_path / "one")
     # The one that has gone on may go on; the other may not.
     assert curator(ledger=ledger, folder=tmp_path / "one").train("t", Adder(2), SCHEDULE).step == 6
     with pytest.raises(SfumatoError, match="not the newest"):
@@ -441,9 +429,7 @@ def test_a_crash_between_the_ledger_and_the_file_loses_nothing(
         with pytest.raises(KeyboardInterrupt):
             curator(ledger=ledger, folder=tmp_path).train("t", Adder(2), SCHEDULE)
     random = Seeded(5)
-    state = curator(ledger=ledger, folder=tmp_path, randomness=random).train(
-        "t", Adder(2), SCHEDULE
-    )
+    state = drawn(random, ledger=ledger, folder=tmp_path)
     assert (state.step, random.steps) == (6, 3)  # the third state was known and is taken up
     assert len(ledger.entries()) == 1
 
@@ -473,7 +459,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from learners import Adder, unit_rows
-from seeded import Seeded
+from seeded import Seeded, drawing
 from support import SCHEMA
 from sfumato.privacy.answers import digest_of, training_from_bytes
 from sfumato.data.rows import GivenRows
@@ -489,8 +475,9 @@ plain = random.noise
 random.noise = lambda size, sigma: die() if random.steps == 3 else plain(size, sigma)
 wall = release.Curator(GivenRows([unit_rows([[0.3, 0.4]])]), Budget(epsilon=1, delta=1e-5),
                        ledger=Ledger({ledger!r}), dataset="d", schema=SCHEMA,
-                       folder=Path({folder!r}), randomness=random)
-wall.train("t", Adder(2), Schedule(rate=0.5, epochs=3, clip=1.0, learning_rate=0.1))
+                       folder=Path({folder!r}))
+with drawing(random):
+    wall.train("t", Adder(2), Schedule(rate=0.5, epochs=3, clip=1.0, learning_rate=0.1))
 """
 
 
@@ -502,9 +489,10 @@ def test_kill_9_in_the_fourth_step_loses_no_spend_and_pays_no_second(tmp_path: P
     random = Seeded(3)
     wall = Curator(
         GivenRows([unit_rows([[0.3, 0.4]])]), BUDGET, ledger=Ledger(path), dataset="d",
-        schema=SCHEMA, folder=folder, randomness=random,
+        schema=SCHEMA, folder=folder,
     )  # fmt: skip
-    assert wall.train("t", Adder(2), SCHEDULE).step == 6
+    with drawing(random):
+        assert wall.train("t", Adder(2), SCHEDULE).step == 6
     assert random.steps == 3
     assert len(Ledger(path).entries("d")) == 1
 
@@ -550,8 +538,9 @@ def test_a_release_after_another_training_is_another_question(tmp_path: Path) ->
     names = []
     for number, seed in enumerate((1, 2, 1)):
         folder = tmp_path / str(number)
-        wall = curator(folder=folder, randomness=Seeded(seed))
-        wall.train("t", Adder(2), SCHEDULE, share=0.3)
+        wall = curator(folder=folder)
+        with drawing(Seeded(seed)):
+            wall.train("t", Adder(2), SCHEDULE, share=0.3)
         wall.release("after", count_statistic(), 0.1)
         names += [path.name for path in folder.glob("after-*.safetensors")]
     assert names[0] == names[2] != names[1]

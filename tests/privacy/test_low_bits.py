@@ -13,11 +13,11 @@ import math
 import numpy as np
 import pytest
 
-from learners import Plain
+from learners import Plain, trained
 from seeded import Seeded
-from sfumato.privacy import dpsgd
+from sfumato.privacy import dpsgd, wall
 from sfumato.privacy.budget import GRADIENT_BITS, Relation, TrainingSpend
-from sfumato.privacy.dpsgd import Schedule, first_state, noisy_steps
+from sfumato.privacy.dpsgd import Schedule
 
 COLUMNS = 20
 SCHEDULE = Schedule(rate=1.0, epochs=1.0, clip=1.0, learning_rate=1.0)
@@ -31,10 +31,7 @@ RUNS = 400
 def first_saved(rows: np.ndarray, seed: int) -> np.ndarray:
     """Give what an attacker sees of a training of one step."""
     learner = Plain(COLUMNS)
-    state = noisy_steps(
-        learner, (rows,), SCHEDULE, SPEND, Seeded(seed), start=first_state(learner),
-        save=lambda state: None,
-    )  # fmt: skip
+    state = trained(learner, (rows,), SCHEDULE, SPEND, Seeded(seed))
     return -state.arrays["weights/place"].astype(np.float64)
 
 
@@ -60,13 +57,12 @@ def test_the_attack_finds_nothing_on_the_grid() -> None:
 
 
 def test_the_attack_finds_something_in_floating_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    def floating(
-        learner: dpsgd.Learner, rows: list, spend: TrainingSpend, randomness: Seeded
-    ) -> np.ndarray:
+    rng = np.random.default_rng(0)
+
+    def floating(learner: dpsgd.Learner, rows: list, spend: TrainingSpend) -> np.ndarray:
         (total,) = learner.clipped_sum(rows, spend.clip)
-        noise = (spend.sigma * randomness.rng.standard_normal(COLUMNS)).astype(np.float32)
+        noise = (spend.sigma * rng.standard_normal(COLUMNS)).astype(np.float32)
         return (total.numpy().astype(np.float32) + noise) * np.float32(2**GRADIENT_BITS)
 
-    monkeypatch.setattr(dpsgd, "_grid_sum", floating)
-    monkeypatch.setattr(dpsgd, "with_noise", lambda total, spend, randomness: total)
+    monkeypatch.setattr(wall, "noisy_gradient", floating)
     assert least_delta() > 0.05

@@ -5,13 +5,17 @@ Intervals hold but for a chance of 1e-6; noise is seeded, so each result is the 
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from command_line import run
+from seeded import NoNoise, Seeded, drawing
+from sfumato.errors import SfumatoError
+from sfumato.evaluation.report import certificate_html
+from sfumato.loading import load
 from sfumato.methods.moments.method import Moments
 from sfumato.methods.pairs.method import Pairs
 from sfumato.privacy.budget import Budget, Relation
@@ -28,19 +32,10 @@ WEAK = Budget(epsilon=25, delta=1e-6)  # the larger mu, the fewer runs tell a fi
 RUNS = 500
 
 
-def noise(scale: float = 1.0, seed: int = 0) -> object:
-    rng = np.random.default_rng(seed)
-
-    def draw(size: int, sigma: float) -> NDArray[np.int64]:
-        return np.rint(rng.normal(0, scale * sigma, size)).astype(np.int64)
-
-    return draw
-
-
 @pytest.mark.parametrize("relation", Relation)
 def test_the_claimed_mu_is_measured(relation: Relation) -> None:
     budget = Budget(epsilon=8, delta=1e-6, relation=relation, max_rows_per_unit=2)
-    found = measure_releases(PAIRS, TABLE, budget, RUNS, noise())
+    found = measure_releases(PAIRS, TABLE, budget, RUNS)
     assert not found.violated
     # Counts reach their bounds, so the attack is as good as any can be.
     assert found.least <= found.claimed <= found.most
@@ -48,11 +43,12 @@ def test_the_claimed_mu_is_measured(relation: Relation) -> None:
 
 
 def test_images_keep_their_promise_too() -> None:
-    assert not measure_releases(Moments(), IMAGES, BUDGET, RUNS // 2, noise()).violated
+    assert not measure_releases(Moments(), IMAGES, BUDGET, RUNS // 2).violated
 
 
 def test_noise_that_is_a_fifth_too_small_is_found() -> None:
-    found = measure_releases(PAIRS, TABLE, WEAK, RUNS, noise(0.8))
+    with drawing(Seeded(scale=0.8)):
+        found = measure_releases(PAIRS, TABLE, WEAK, RUNS)
     assert found.violated
     assert "VIOLATED" in found.in_words()
 
@@ -60,25 +56,61 @@ def test_noise_that_is_a_fifth_too_small_is_found() -> None:
 def test_a_sensitivity_that_is_a_fifth_too_small_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     true = Counts.sensitivity
     monkeypatch.setattr(Counts, "sensitivity", lambda *given: 0.8 * true(*given))
-    assert measure_releases(PAIRS, TABLE, WEAK, RUNS, noise()).violated
+    assert measure_releases(PAIRS, TABLE, WEAK, RUNS).violated
 
 
-def test_trainings_are_measured() -> None:
+def test_noise_that_is_missing_is_found() -> None:
+    with drawing(NoNoise()):
+        found = measure_releases(PAIRS, TABLE, BUDGET, 3)
+    assert found.violated
+    assert "VIOLATED" in found.in_words()
+
+
+def test_trainings_are_measured_as_the_method_makes_them() -> None:
     pytest.importorskip("torch")
-    from seeded import Seeded
-    from sfumato.privacy.dpsgd import Schedule
+    from sfumato.classify.locally_linear import LocallyLinear
     from sfumato.privacy.measured import measure_training
 
-    schedule = Schedule(rate=0.5, epochs=2, clip=1.0, learning_rate=1.0)
-    budget = Budget(epsilon=4, delta=1e-6)
+    method, budget = LocallyLinear(target="a", epochs=3, clip=0.1), Budget(epsilon=3, delta=1e-5)
+    planned = method.plan(TABLE, budget).trainings[0]
     for scale, wrong in ((1.0, False), (0.8, True)):
-        mu, one_run = measure_training(schedule, budget, 6000, Seeded(0, scale))
+        with drawing(Seeded(0, scale)):
+            mu, guessed = measure_training(method, TABLE, budget, 80)
+        # The noise and the steps are the method's own, and canaries are clipped: they reach it.
+        assert mu.claimed == pytest.approx(planned.steps**0.5 / planned.noise_multiplier)
         assert mu.violated is wrong
-        assert one_run.violated is False
-        assert one_run.least > 0.5  # of 4: one run tells less
-    strict = Budget(epsilon=1, delta=1e-6)
-    _, one_run = measure_training(schedule, strict, 6000, Seeded(0, 0.2))
-    assert one_run.violated
+        assert mu.least < mu.claimed / scale <= mu.most * 1.001
+        assert (guessed.violated, guessed.claimed) == (False, planned.epsilon)
+    with drawing(NoNoise()):
+        assert measure_training(method, TABLE, budget, 20)[0].least == math.inf
+
+
+def test_guesses_find_canaries_where_hardly_any_noise_hides_them() -> None:
+    pytest.importorskip("torch")
+    from sfumato.classify.locally_linear import LocallyLinear
+    from sfumato.privacy.measured import measure_training
+
+    columns = {f"c{number}": Boolean() for number in range(60)}
+    method = LocallyLinear(target="c0", maps=3, epochs=20, rate=0.5)
+    with drawing(Seeded(0, scale=0.01)):
+        _, guessed = measure_training(method, Schema(columns=columns), Budget(epsilon=0.5), 120)
+    assert guessed.violated
+
+
+def test_what_was_measured_of_something_else_stands_on_no_certificate() -> None:
+    model = PAIRS.fit(people(300), SCHEMA, 2.0)
+    own = Budget(epsilon=model.guarantee.epsilon)
+    measure_releases(PAIRS, SCHEMA, own, 2).refuse_for(model)
+    others = [
+        (PAIRS, SCHEMA, Budget(epsilon=2.2)),
+        (PAIRS, SCHEMA, replace(own, delta=1e-5)),
+        (PAIRS, TABLE, own),
+        (replace(PAIRS, components=3), SCHEMA, own),
+    ]
+    for method, schema, budget in others:
+        measured = measure_releases(method, schema, budget, 2)
+        with pytest.raises(SfumatoError, match="measured of something else"):
+            certificate_html(model, measured=[measured])
 
 
 def test_the_command_measures_and_puts_it_on_the_certificate(
@@ -91,5 +123,8 @@ def test_the_command_measures_and_puts_it_on_the_certificate(
     page = (tmp_path / "c.html").read_text()
     assert "Measured by attack" in page
     assert "Finding nothing proves nothing" in page
+    model = load("m.sfumato")
+    measured = measure_releases(PAIRS, SCHEMA, Budget(epsilon=model.guarantee.epsilon), 2)
+    assert measured.claimed == pytest.approx(model.guarantee.mu, rel=1e-6)
     code, out, _ = run(capsys, "audit", "-m", "moments", "--runs", "3", "-q")
     assert (code, "no violation found" in out) == (0, True)

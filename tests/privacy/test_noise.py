@@ -30,7 +30,7 @@ def entropy(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
     def seed(number: int) -> None:
         rng = np.random.default_rng(number)
-        monkeypatch.setattr("os.urandom", lambda size: rng.bytes(size))
+        monkeypatch.setattr("sfumato.privacy.noise.urandom", lambda size: rng.bytes(size))
 
     seed(0)
     return seed

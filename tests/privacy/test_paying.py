@@ -13,14 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from seeded import Counting, drawing
 from sfumato.data.rows import EncodedTable, GivenRows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.methods.pairs.method import Pairs
+from sfumato.privacy import wall
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.noise import Sampler
 from sfumato.privacy.release import Curator
 from sfumato.schema import Boolean, Categorical, Identifier, Numeric, Schema
 from support import SCHEMA, coded, count_statistic, people
@@ -29,31 +30,29 @@ BUDGET = Budget(epsilon=1, delta=1e-6)
 QUICK = Pairs(components=2, restarts=1)
 
 
-def asked(
-    values: list[int], folder: Path | None, ledger: Ledger, sampler: Sampler, **options: bool
-) -> Curator:
+def asked(values: list[int], folder: Path | None, ledger: Ledger, **options: bool) -> Curator:
     return Curator(
         GivenRows([coded(values)]), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA,
-        folder=folder, sampler=sampler, **options,
+        folder=folder, **options,
     )  # fmt: skip
 
 
-def test_a_run_that_would_pass_the_limit_spends_nothing_at_all(sampler: Sampler) -> None:
+def test_a_run_that_would_pass_the_limit_spends_nothing_at_all() -> None:
     ledger = Ledger(":memory:")
     ledger.limit("d", Budget(epsilon=1.2, delta=1e-6))
-    first = asked([0, 1], None, ledger, sampler)
+    first = asked([0, 1], None, ledger)
     first.release("all", count_statistic(), 1.0)
     first.close()
-    second = asked([0, 1], None, ledger, sampler)
+    second = asked([0, 1], None, ledger)
     with pytest.raises(SfumatoError, match="with 'the whole run' it would reach"):
         second.release("a small part", count_statistic(), 0.05)
     assert [entry.spend.name for entry in ledger.entries()] == ["all"]
 
 
-def test_what_a_run_has_reserved_is_not_there_for_others_until_it_ends(sampler: Sampler) -> None:
+def test_what_a_run_has_reserved_is_not_there_for_others_until_it_ends() -> None:
     ledger = Ledger(":memory:")
     ledger.limit("d", Budget(epsilon=1.2, delta=1e-6))
-    first, second = (asked([0, 1], None, ledger, sampler) for _ in range(2))
+    first, second = (asked([0, 1], None, ledger) for _ in range(2))
     first.release("part", count_statistic(), 0.1)
     with pytest.raises(SfumatoError, match="the whole run"):
         second.release("part", count_statistic(), 0.1)
@@ -75,11 +74,11 @@ def test_one_reservation_takes_the_place_of_another_or_leaves_it() -> None:
     assert [each.number for each in ledger.reservations()] == [second]
 
 
-def test_an_interrupted_run_takes_up_its_own_reservation(tmp_path: Path, sampler: Sampler) -> None:
+def test_an_interrupted_run_takes_up_its_own_reservation(tmp_path: Path) -> None:
     ledger = Ledger(":memory:")
     ledger.limit("d", BUDGET)
-    asked([0, 1], tmp_path, ledger, sampler).release("first", count_statistic(), 0.5)
-    again = asked([0, 1], tmp_path, ledger, sampler)
+    asked([0, 1], tmp_path, ledger).release("first", count_statistic(), 0.5)
+    again = asked([0, 1], tmp_path, ledger)
     again.release("first", count_statistic(), 0.5)
     again.release("second", count_statistic(), 0.5)
     again.close()
@@ -102,14 +101,12 @@ def answers(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("rows", [[0, 1], [0, 2], [3] * 50])
-def test_saved_answers_are_taken_up_whatever_the_rows_are(
-    tmp_path: Path, sampler: Sampler, rows: list[int]
-) -> None:
+def test_saved_answers_are_taken_up_whatever_the_rows_are(tmp_path: Path, rows: list[int]) -> None:
     ledger = Ledger(":memory:")
-    first = asked([0, 1], tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+    first = asked([0, 1], tmp_path, ledger).release("counts", count_statistic(), 1.0)
     files = answers(tmp_path)
     for use_saved in (False, True):
-        wall = asked(rows, tmp_path, ledger, sampler, use_saved=use_saved)
+        wall = asked(rows, tmp_path, ledger, use_saved=use_saved)
         again = wall.release("counts", count_statistic(), 1.0)
         assert np.array_equal(again.values, first.values)
         assert len(wall.taken_up) == 1
@@ -119,48 +116,46 @@ def test_saved_answers_are_taken_up_whatever_the_rows_are(
 
 @pytest.mark.parametrize("rows", [[0, 1], [0, 2]])
 def test_who_pays_again_always_pays_and_always_gets_a_new_answer(
-    tmp_path: Path, sampler: Sampler, rows: list[int]
+    tmp_path: Path, rows: list[int]
 ) -> None:
     ledger = Ledger(":memory:")
     seen = []
     for again in range(4):
-        wall = asked(rows if again else [0, 1], tmp_path, ledger, sampler, pay_again=again > 0)
+        wall = asked(rows if again else [0, 1], tmp_path, ledger, pay_again=again > 0)
         for name in ("first", "second"):
             seen.append(wall.release(name, count_statistic(), 0.5).noisy.tobytes())
         wall.close()
         assert len(ledger.entries()) == 2 * (again + 1)
         assert len(answers(tmp_path)) == 2 * (again + 1)
     assert len(set(seen)) == 8
-    newest = asked([0, 1], tmp_path, ledger, sampler)
+    newest = asked([0, 1], tmp_path, ledger)
     assert newest.release("first", count_statistic(), 0.5).noisy.tobytes() == seen[-2]
     assert newest.release("second", count_statistic(), 0.5).noisy.tobytes() == seen[-1]
 
 
 def test_who_pays_again_and_is_interrupted_goes_on_from_there(
-    tmp_path: Path, sampler: Sampler
+    tmp_path: Path,
 ) -> None:
     ledger = Ledger(":memory:")
-    run = asked([0, 1], tmp_path, ledger, sampler)
+    run = asked([0, 1], tmp_path, ledger)
     for name in ("first", "second"):
         run.release(name, count_statistic(), 0.5)
     run.close()
-    stopped = asked([0, 1], tmp_path, ledger, sampler, pay_again=True)
+    stopped = asked([0, 1], tmp_path, ledger, pay_again=True)
     first = stopped.release("first", count_statistic(), 0.5)
     for pay_again in (True, False):
-        wall = asked([0, 2], tmp_path, ledger, sampler, pay_again=pay_again)
+        wall = asked([0, 2], tmp_path, ledger, pay_again=pay_again)
         assert np.array_equal(wall.release("first", count_statistic(), 0.5).noisy, first.noisy)
         wall.release("second", count_statistic(), 0.5)
     assert [entry.spend.name for entry in ledger.entries()] == 2 * ["first", "second"]
     wall.close()
-    asked([0, 1], tmp_path, ledger, sampler, pay_again=True).release(
-        "first", count_statistic(), 0.5
-    )
+    asked([0, 1], tmp_path, ledger, pay_again=True).release("first", count_statistic(), 0.5)
     assert len(ledger.entries()) == 5
 
 
-def test_to_pay_again_and_to_pay_nothing_exclude_each_other(sampler: Sampler) -> None:
+def test_to_pay_again_and_to_pay_nothing_exclude_each_other() -> None:
     with pytest.raises(SfumatoError, match="choose one"):
-        asked([0], None, Ledger(":memory:"), sampler, pay_again=True, use_saved=True)
+        asked([0], None, Ledger(":memory:"), pay_again=True, use_saved=True)
 
 
 def public_things(folder: Path, book: Path) -> list[object]:
@@ -199,7 +194,6 @@ CHANGES = {
 def test_nothing_public_tells_whether_rows_have_changed(
     tmp_path: Path, options: dict[str, bool], found: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    defaults = Curator.__init__.__kwdefaults__
     towns = ["Ulm"] * 400 + ["Jena"] * 300
     values = "private" if found else ("Ulm", "Jena", "xUlm", "xJena", "Kiel")
     town = {"kind": "categorical", "values": values}
@@ -210,8 +204,8 @@ def test_nothing_public_tells_whether_rows_have_changed(
         place.mkdir()
         # A noise that is next to none, and never twice the same: what differs follows from rows.
         steps = count(1)
-        monkeypatch.setitem(
-            defaults, "sampler", lambda size, sigma, steps=steps: np.full(size, next(steps))
+        monkeypatch.setattr(
+            wall, "discrete_gaussian", lambda size, sigma, steps=steps: np.full(size, next(steps))
         )
         codes = []
         for rows, more in ((towns, {}), (change(towns), options)):
@@ -236,27 +230,27 @@ def test_no_public_name_or_record_follows_from_rows(tmp_path: Path) -> None:
     for number, values in enumerate(([0, 1, 1], [0, 2, 1])):
         folder = tmp_path / str(number)
         ledger = Ledger(":memory:")
-        wall = asked(values, folder, ledger, lambda size, sigma: np.arange(size))
-        wall.release("counts", count_statistic(), 1.0)
+        with drawing(Counting()):
+            asked(values, folder, ledger).release("counts", count_statistic(), 1.0)
         (row,) = ledger._database.execute("SELECT question FROM spends").fetchall()
         names.append((row, answers(folder)))
     assert names[0] == names[1]
 
 
-def test_two_folders_are_two_runs(tmp_path: Path, sampler: Sampler) -> None:
+def test_two_folders_are_two_runs(tmp_path: Path) -> None:
     ledger = Ledger(":memory:")
-    first = asked([0, 1], tmp_path / "one", ledger, sampler)
+    first = asked([0, 1], tmp_path / "one", ledger)
     first.release("part", count_statistic(), 0.1)
-    second = asked([0, 1], tmp_path / "two", ledger, sampler, pay_again=True)
+    second = asked([0, 1], tmp_path / "two", ledger, pay_again=True)
     second.release("part", count_statistic(), 0.1)
     second.close()
     assert len(ledger.reservations()) == 1
 
 
-def test_misfits_are_counted_once_and_first(sampler: Sampler) -> None:
+def test_misfits_are_counted_once_and_first() -> None:
     wall = Curator(
         EncodedTable(people(50), TableCodec(SCHEMA)), BUDGET, ledger=Ledger(":memory:"),
-        dataset="d", schema=SCHEMA, sampler=sampler, gate=Gate(0.5, share=0.5),
+        dataset="d", schema=SCHEMA, gate=Gate(0.5, share=0.5),
     )  # fmt: skip
     wall.release_misfits("misfits", count_statistic(2))
     with pytest.raises(SfumatoError, match="before all other questions, and once"):
@@ -264,10 +258,10 @@ def test_misfits_are_counted_once_and_first(sampler: Sampler) -> None:
 
 
 def test_saved_releases_alone_are_used_where_that_is_asked_for(
-    tmp_path: Path, sampler: Sampler
+    tmp_path: Path,
 ) -> None:
     with pytest.raises(SfumatoError, match="leave --use-saved out"):
-        asked([0], tmp_path, Ledger(":memory:"), sampler, use_saved=True).release(
+        asked([0], tmp_path, Ledger(":memory:"), use_saved=True).release(
             "counts", count_statistic(), 1.0
         )
 
@@ -330,9 +324,11 @@ import sqlite3
 from pathlib import Path
 import numpy as np
 from sfumato import storage
+from seeded import Counting, drawing
 from sfumato.data.rows import EncodedTable, GivenRows
 from sfumato.data.table_codec import TableCodec
 from sfumato.privacy import ledger, release
+from sfumato.privacy import wall
 from sfumato.privacy.budget import Budget
 from support import SCHEMA, coded, count_statistic
 
@@ -421,6 +417,7 @@ from pathlib import Path
 from sfumato.data.rows import GivenRows
 from sfumato.errors import SfumatoError
 from sfumato.privacy import ledger, release
+from sfumato.privacy import wall
 from sfumato.privacy.budget import Budget
 from support import SCHEMA, coded, count_statistic
 

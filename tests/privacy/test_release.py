@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seeded import Counting, drawing
 from sfumato import storage
 from sfumato.data.batch import Batch
 from sfumato.data.rows import GivenRows
@@ -20,7 +21,6 @@ from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.gaussian import epsilon_of
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.noise import Sampler
 from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.release import Curator
 from sfumato.statistics.algebra import Weighted
@@ -41,17 +41,17 @@ class Rows:
         yield coded(self.values[2:])
 
 
-def curator(rows: Rows, folder: Path | None, ledger: Ledger, sampler: Sampler) -> Curator:
+def curator(rows: Rows, folder: Path | None, ledger: Ledger) -> Curator:
     return Curator(
         GivenRows(rows), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA, folder=folder,
-        sampler=sampler,
     )  # fmt: skip
 
 
 def test_a_release_is_the_exact_sum_plus_the_noise() -> None:
     ledger = Ledger(":memory:")
-    wall = curator(Rows([0, 1, 1, 3]), None, ledger, lambda size, sigma: np.arange(size))
-    released = wall.release("counts", count_statistic(), 1.0)
+    wall = curator(Rows([0, 1, 1, 3]), None, ledger)
+    with drawing(Counting()):
+        released = wall.release("counts", count_statistic(), 1.0)
     # Noise is added in steps of 2^-30, the finest that 64 bits allow for counts.
     assert (released.noisy - 2**30 * np.array([1, 2, 0, 1])).tolist() == [0, 1, 2, 3]
     assert released.values == pytest.approx([1, 2, 0, 1], abs=1e-8)
@@ -59,7 +59,7 @@ def test_a_release_is_the_exact_sum_plus_the_noise() -> None:
     assert [entry.spend for entry in ledger.entries()] == [wall.releases[0].spend]
 
 
-def test_the_spend_is_recorded_before_anything_is_summed(sampler: Sampler) -> None:
+def test_the_spend_is_recorded_before_anything_is_summed() -> None:
     ledger, entries = Ledger(":memory:"), []
 
     class Watched:
@@ -67,15 +67,13 @@ def test_the_spend_is_recorded_before_anything_is_summed(sampler: Sampler) -> No
             entries.append(len(ledger.entries("d")))
             yield coded([0])
 
-    wall = Curator(
-        GivenRows(Watched()), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA, sampler=sampler
-    )
+    wall = Curator(GivenRows(Watched()), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA)
     wall.release("first", count_statistic(), 0.5)
     wall.release("second", count_statistic(), 0.5)
     assert entries == [0, 1, 2]  # all rows are read once, then each sum is paid for first
 
 
-def test_a_row_that_cannot_be_read_costs_nothing(tmp_path: Path, sampler: Sampler) -> None:
+def test_a_row_that_cannot_be_read_costs_nothing(tmp_path: Path) -> None:
     ledger = Ledger(":memory:")
 
     class BadLastRow:
@@ -86,26 +84,26 @@ def test_a_row_that_cannot_be_read_costs_nothing(tmp_path: Path, sampler: Sample
     for _ in range(3):
         wall = Curator(
             GivenRows(BadLastRow()), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA,
-            folder=tmp_path, sampler=sampler,
+            folder=tmp_path,
         )  # fmt: skip
         with pytest.raises(SfumatoError, match="unreadable"):
             wall.release("counts", count_statistic(), 1.0)
     assert ledger.entries() == []
     with pytest.raises(SfumatoError, match="has no rows"):
-        curator(Rows([]), None, ledger, sampler).release("counts", count_statistic(), 1.0)
+        curator(Rows([]), None, ledger).release("counts", count_statistic(), 1.0)
     assert ledger.entries() == []
 
 
-def test_a_refused_spend_reads_nothing(sampler: Sampler) -> None:
+def test_a_refused_spend_reads_nothing() -> None:
     ledger, rows = Ledger(":memory:"), Rows([0, 1])
     ledger.limit("d", Budget(epsilon=0.5, delta=1e-6))
     with pytest.raises(SfumatoError, match="nothing was spent"):
-        curator(rows, None, ledger, sampler).release("counts", count_statistic(), 1.0)
+        curator(rows, None, ledger).release("counts", count_statistic(), 1.0)
     assert rows.reads == 0
 
 
-def test_releases_cannot_cost_more_than_the_budget(sampler: Sampler) -> None:
-    wall = curator(Rows([0, 1]), None, Ledger(":memory:"), sampler)
+def test_releases_cannot_cost_more_than_the_budget() -> None:
+    wall = curator(Rows([0, 1]), None, Ledger(":memory:"))
     wall.release("first", count_statistic(), 0.6)
     with pytest.raises(SfumatoError, match="left of the budget"):
         wall.release("second", count_statistic(), 0.5)
@@ -113,10 +111,10 @@ def test_releases_cannot_cost_more_than_the_budget(sampler: Sampler) -> None:
     assert epsilon_of(wall.guarantee.rho, 0.0, 1e-6) <= 1 + 1e-9
 
 
-def test_a_saved_release_is_taken_up_again_at_no_cost(tmp_path: Path, sampler: Sampler) -> None:
+def test_a_saved_release_is_taken_up_again_at_no_cost(tmp_path: Path) -> None:
     ledger, rows = Ledger(":memory:"), Rows([0, 1, 1, 3])
-    first = curator(rows, tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
-    again = curator(rows, tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+    first = curator(rows, tmp_path, ledger).release("counts", count_statistic(), 1.0)
+    again = curator(rows, tmp_path, ledger).release("counts", count_statistic(), 1.0)
     assert np.array_equal(first.values, again.values)
     assert (again.spend, again.statistic) == (first.spend, first.statistic)
     # They are reviewed and summed once; what is saved is taken up without a look at them.
@@ -124,13 +122,13 @@ def test_a_saved_release_is_taken_up_again_at_no_cost(tmp_path: Path, sampler: S
 
 
 def test_another_question_is_never_answered_by_a_saved_release(
-    tmp_path: Path, sampler: Sampler
+    tmp_path: Path,
 ) -> None:
     ledger, rows = Ledger(":memory:"), Rows([0, 1, 1, 3])
-    curator(rows, tmp_path, ledger, sampler).release("counts", count_statistic(), 0.5)
+    curator(rows, tmp_path, ledger).release("counts", count_statistic(), 0.5)
     for statistic, share in ((count_statistic(5), 0.5), (count_statistic(), 0.4)):
         with pytest.raises(SfumatoError, match="does not answer the question"):
-            curator(rows, tmp_path, ledger, sampler).release("counts", statistic, share)
+            curator(rows, tmp_path, ledger).release("counts", statistic, share)
     assert len(ledger.entries()) == 1
 
 
@@ -138,38 +136,37 @@ def asked(
     rows: Rows,
     folder: Path,
     ledger: Ledger,
-    sampler: Sampler,
     pay_again: bool = False,
     **asker: int,
 ) -> Release:
     wall = Curator(
         GivenRows(rows), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA, folder=folder,
-        sampler=sampler, asker=asker, pay_again=pay_again,
+        asker=asker, pay_again=pay_again,
     )  # fmt: skip
     return wall.release("counts", count_statistic(), 1.0)
 
 
-def test_nothing_is_paid_for_again_without_a_word(tmp_path: Path, sampler: Sampler) -> None:
+def test_nothing_is_paid_for_again_without_a_word(tmp_path: Path) -> None:
     ledger, rows = Ledger(":memory:"), Rows([0, 1, 1, 3])
-    asked(rows, tmp_path, ledger, sampler, components=1)
+    asked(rows, tmp_path, ledger, components=1)
     reads = rows.reads
     with pytest.raises(SfumatoError, match="--pay-again"):
-        asked(rows, tmp_path, ledger, sampler, components=2)
+        asked(rows, tmp_path, ledger, components=2)
     assert (rows.reads, len(ledger.entries())) == (reads, 1)
-    asked(rows, tmp_path, ledger, sampler, pay_again=True, components=2)
-    asked(rows, tmp_path / "elsewhere", ledger, sampler, components=3)
+    asked(rows, tmp_path, ledger, pay_again=True, components=2)
+    asked(rows, tmp_path / "elsewhere", ledger, components=3)
     assert len(ledger.entries()) == 3
-    asked(rows, tmp_path, ledger, sampler, components=1)  # what was paid for is still there
+    asked(rows, tmp_path, ledger, components=1)  # what was paid for is still there
     assert len(ledger.entries()) == 3
 
 
 def test_what_was_laid_out_is_taken_up_and_not_worked_out_again(
-    tmp_path: Path, sampler: Sampler
+    tmp_path: Path,
 ) -> None:
     ledger, rows = Ledger(":memory:"), Rows([0, 1, 1, 3])
     released = []
     for cells in (4, 5):  # the second time, arithmetic comes out otherwise
-        wall = curator(rows, tmp_path, ledger, sampler)
+        wall = curator(rows, tmp_path, ledger)
         laid = wall.layout("counts", lambda: {"cells": np.array(cells)})  # noqa: B023
         assert int(laid["cells"]) == 4
         released.append(wall.release("counts", count_statistic(int(laid["cells"])), 1.0).values)
@@ -188,14 +185,14 @@ def test_what_was_laid_out_is_taken_up_and_not_worked_out_again(
     ],
 )
 def test_a_planted_release_is_not_believed(
-    tmp_path: Path, sampler: Sampler, changes: dict[str, object], message: str
+    tmp_path: Path, changes: dict[str, object], message: str
 ) -> None:
     ledger = Ledger(":memory:")
-    wall = curator(Rows([0, 1, 1, 3]), tmp_path, ledger, sampler)
+    wall = curator(Rows([0, 1, 1, 3]), tmp_path, ledger)
     wall.release("counts", count_statistic(), 1.0)
     (file,) = tmp_path.glob("counts-*")
     rewritten(file, **changes)
-    again = curator(Rows([0, 1, 1, 3]), tmp_path, ledger, sampler)
+    again = curator(Rows([0, 1, 1, 3]), tmp_path, ledger)
     with pytest.raises(SfumatoError, match=message):
         again.release("counts", count_statistic(), 1.0)
     assert again.guarantee.epsilon == 0
@@ -203,12 +200,12 @@ def test_a_planted_release_is_not_believed(
 
 
 def test_changed_values_and_answers_that_nobody_paid_for_are_noticed(
-    tmp_path: Path, sampler: Sampler
+    tmp_path: Path,
 ) -> None:
     ledger = Ledger(":memory:")
-    curator(Rows([0, 1]), tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+    curator(Rows([0, 1]), tmp_path, ledger).release("counts", count_statistic(), 1.0)
     with pytest.raises(SfumatoError, match="not paid for in the ledger"):
-        curator(Rows([0, 1]), tmp_path, Ledger(":memory:"), sampler).release(
+        curator(Rows([0, 1]), tmp_path, Ledger(":memory:")).release(
             "counts", count_statistic(), 1.0
         )
     (file,) = tmp_path.glob("counts-*")
@@ -216,28 +213,26 @@ def test_changed_values_and_answers_that_nobody_paid_for_are_noticed(
     for values in (saved.noisy + 1, saved.noisy[:-1]):
         file.write_bytes(replace(saved, noisy=values).to_bytes())
         with pytest.raises(SfumatoError, match="changed, exchanged"):
-            curator(Rows([0, 1]), tmp_path, ledger, sampler).release(
-                "counts", count_statistic(), 1.0
-            )
+            curator(Rows([0, 1]), tmp_path, ledger).release("counts", count_statistic(), 1.0)
 
 
 def test_the_same_question_in_another_folder_is_asked_about_and_hurts_no_answer(
-    tmp_path: Path, sampler: Sampler
+    tmp_path: Path,
 ) -> None:
     ledger, rows = Ledger(":memory:"), Rows([0, 1])
-    first = asked(rows, tmp_path / "one", ledger, sampler)
+    first = asked(rows, tmp_path / "one", ledger)
     with pytest.raises(SfumatoError, match="answered before"):
-        asked(rows, tmp_path / "two", ledger, sampler)
-    second = asked(rows, tmp_path / "two", ledger, sampler, pay_again=True)
+        asked(rows, tmp_path / "two", ledger)
+    second = asked(rows, tmp_path / "two", ledger, pay_again=True)
     assert len(ledger.entries()) == 2
     for folder, known in (("one", first), ("two", second)):
-        again = asked(rows, tmp_path / folder, ledger, sampler)
+        again = asked(rows, tmp_path / folder, ledger)
         assert np.array_equal(again.values, known.values)
     assert len(ledger.entries()) == 2
 
 
 def test_two_runs_that_find_one_payment_give_one_answer(
-    tmp_path: Path, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the system cannot lock files: the ledger takes one answer for one payment."""
     monkeypatch.setattr(storage, "find_spec", lambda name: None)
@@ -249,7 +244,7 @@ def test_two_runs_that_find_one_payment_give_one_answer(
 
     wall = Curator(
         Interrupted([coded([0])]), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA,
-        folder=tmp_path / "one", sampler=sampler,
+        folder=tmp_path / "one",
     )  # fmt: skip
     with pytest.raises(KeyboardInterrupt):
         wall.release("counts", count_statistic(), 1.0)
@@ -257,15 +252,13 @@ def test_two_runs_that_find_one_payment_give_one_answer(
     class Meanwhile(Rows):
         def __iter__(self) -> Iterator[Batch]:
             if self.reads == 1:
-                curator(Rows([0]), tmp_path / "two", other, sampler).release(
+                curator(Rows([0]), tmp_path / "two", other).release(
                     "counts", count_statistic(), 1.0
                 )
             return super().__iter__()
 
     with pytest.raises(SfumatoError, match="used this payment meanwhile"):
-        curator(Meanwhile([0]), tmp_path / "one", ledger, sampler).release(
-            "counts", count_statistic(), 1.0
-        )
+        curator(Meanwhile([0]), tmp_path / "one", ledger).release("counts", count_statistic(), 1.0)
     assert len(ledger.entries()) == 1
     assert list((tmp_path / "one").glob("counts-*")) == []
     assert list((tmp_path / "one").glob("*.next")) == []
@@ -291,7 +284,7 @@ def test_frames_in_a_folder_must_be_named(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_noticed_before_anything_is_spent(
-    tmp_path: Path, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -299,7 +292,7 @@ def test_a_full_disk_is_noticed_before_anything_is_spent(
     monkeypatch.setattr("os.posix_fallocate", full, raising=False)
     ledger = Ledger(":memory:")
     with pytest.raises(SfumatoError, match="No space left"):
-        curator(Rows([0]), tmp_path, ledger, sampler).release("counts", count_statistic(), 1.0)
+        curator(Rows([0]), tmp_path, ledger).release("counts", count_statistic(), 1.0)
     assert ledger.entries() == []
     assert list(tmp_path.iterdir()) == []
 
@@ -384,8 +377,8 @@ def test_a_damaged_release_is_a_clear_error(tmp_path: Path) -> None:
         Release.from_bytes(b"half", tmp_path / "r.safetensors")
 
 
-def test_a_release_says_in_plain_json_what_it_is(tmp_path: Path, sampler: Sampler) -> None:
-    wall = curator(Rows([0]), tmp_path, Ledger(":memory:"), sampler)
+def test_a_release_says_in_plain_json_what_it_is(tmp_path: Path) -> None:
+    wall = curator(Rows([0]), tmp_path, Ledger(":memory:"))
     wall.release("counts", count_statistic(), 1.0)
     raw = next(tmp_path.glob("counts-*")).read_bytes()
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])

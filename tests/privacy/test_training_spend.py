@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from learners import Plain
-from sfumato.privacy import dpsgd
+from seeded import NoNoise, drawing
+from sfumato.privacy import dpsgd, wall
 from sfumato.privacy.budget import (
     GRADIENT_BITS,
     Budget,
@@ -28,18 +29,16 @@ SPEND = TrainingSpend(
 )  # fmt: skip
 
 
-class EveryRow:
-    """Takes every row, and shows the noise that it is asked for."""
+class Shown(NoNoise):
+    """Shows the noise that it is asked for."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.asked: list[float] = []
-
-    def chosen(self, rows: int, rate: float) -> np.ndarray:
-        return np.arange(rows)
 
     def noise(self, size: int, sigma: float) -> np.ndarray:
         self.asked.append(sigma)
-        return np.zeros(size, np.int64)
+        return super().noise(size, sigma)
 
 
 class Sums(Plain):
@@ -53,7 +52,7 @@ def moved(gradients: np.ndarray, spend: TrainingSpend) -> float:
     """Give how far the first row moves the rounded sum, in steps of the grid."""
     learner = Sums(spend.dim)
     sums = [
-        dpsgd._grid_sum(learner, [torch.from_numpy(rows)], spend, EveryRow())
+        dpsgd.grid_sum(learner, [torch.from_numpy(rows)], np.arange(len(rows)), spend)
         for rows in (gradients, gradients[1:])
     ]
     return math.sqrt(float(((sums[0] - sums[1]).astype(object) ** 2).sum()))
@@ -88,8 +87,8 @@ def test_rounding_alone_moves_the_sum_beyond_the_clipping_norm() -> None:
 
 @pytest.mark.parametrize("spend", [SPEND, replace(SPEND, clip=1e-9, dim=10**8)])
 def test_the_noise_that_is_drawn_is_the_noise_that_is_claimed(spend: TrainingSpend) -> None:
-    random = EveryRow()
-    dpsgd.with_noise(np.zeros(3, np.int64), spend, random)
+    with drawing(Shown()) as random:
+        wall.noisy_gradient(Sums(3), [], spend)
     (drawn,) = random.asked
     assert drawn * spend.grid == pytest.approx(spend.noise_multiplier * spend.sensitivity)
     assert drawn >= spend.noise_multiplier * 2.0**GRADIENT_BITS

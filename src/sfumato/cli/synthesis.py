@@ -306,7 +306,7 @@ def write_certificate(
     name: str,
     data: Path | None = None,
     model: Path | None = None,
-    measured: Sequence[str] = (),
+    measured: Sequence[Any] = (),
 ) -> None:
     """Write the certificate as a web page, if one is asked for; it names the files by digest."""
     if not report:

@@ -23,6 +23,7 @@ from sfumato.evaluation.certificate import Certificate, declared
 from sfumato.evaluation.evaluation import Associations, Evaluation, TableEvaluation
 from sfumato.methods.base import Fitted, Model
 from sfumato.privacy.budget import Guarantee
+from sfumato.privacy.measured import NOTE, Measured
 from sfumato.schema import canonical_text
 
 MOST_COLUMNS = 60
@@ -51,7 +52,7 @@ def certificate_html(
     seed: int = 0,
     date: str | None = None,
     files: Mapping[str, str] | None = None,
-    measured: Sequence[str] = (),
+    measured: Sequence[Measured] = (),
 ) -> str:
     """Give the certificate of a model or classifier as one HTML page that may be published.
 
@@ -62,13 +63,16 @@ def certificate_html(
     files
         The SHA-256, in hexadecimal digits, of each file that the certificate is about.
     measured
-        What attacks found (`sfumato audit`), in sentences.
+        What attacks found (`sfumato audit`); what was measured of something else is refused.
     """
+    for each in measured:
+        each.refuse_for(fitted)
+    found = [*(each.in_words() for each in measured), *([NOTE] if measured else [])]
     if isinstance(fitted, Model):
         certificate = Certificate.of(fitted, seed, date=date, files=files)
-        return _model_html(certificate, fitted, title, measured)
+        return _model_html(certificate, fitted, title, found)
     if isinstance(fitted, ClassifierModel):
-        return _classifier_html(fitted, title, date, files or {}, measured)
+        return _classifier_html(fitted, title, date, files or {}, found)
     raise TypeError(f"there is no certificate of a {type(fitted).__name__}")
 
 

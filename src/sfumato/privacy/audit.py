@@ -11,8 +11,8 @@ question. A training takes every row in every step here, so that each sum sees t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -25,13 +25,13 @@ from sfumato.data.table_codec import TableCodec
 from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend
 from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.noise import Sampler, discrete_gaussian
-from sfumato.privacy.randomness import SystemRandomness
 from sfumato.privacy.release import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.schema import Schema
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from sfumato.privacy.dpsgd import Learner, Schedule, State
 
 Integers = NDArray[np.int64]
@@ -47,13 +47,6 @@ class Learns(Protocol):
         """Ask the curator, and make a model of its answers."""
 
 
-class _EveryRow(SystemRandomness):
-    """Takes every row in every step, whatever the rate."""
-
-    def chosen(self, rows: int, rate: float) -> Integers:
-        return np.arange(rows)
-
-
 @dataclass(frozen=True)
 class _Sum:
     """An exact sum, and how far a neighbour's may lie from it."""
@@ -64,14 +57,17 @@ class _Sum:
 
 
 class _Tape(Curator):
-    """A curator that records questions and exact sums, and can play answers back."""
+    """A curator that records questions and exact sums, and can play answers back.
+
+    Its ledger is forgotten and it has no folder: nothing that it answered can be taken for a
+    release. What it does not play back is the wall's answer.
+    """
 
     def __init__(
         self,
         rows: PrivateRows,
         budget: Budget,
         schema: Schema,
-        sampler: Sampler,
         recorded: list[Integers] | None = None,
     ) -> None:
         super().__init__(
@@ -80,9 +76,7 @@ class _Tape(Curator):
             ledger=Ledger(":memory:"),
             dataset="audit",
             schema=schema,
-            sampler=sampler,
             gate=Gate(None),
-            randomness=_EveryRow(),
         )
         self.questions: list[str] = []
         self.sums: list[_Sum] = []
@@ -100,12 +94,22 @@ class _Tape(Curator):
         exact = _Sum(spend.name, rows.sum(statistic), spend.sensitivity)
         return self._played(exact, lambda: super(_Tape, self)._noisy_sum(rows, statistic, spend))
 
-    def _noisy_gradient(self, total: Integers, spend: TrainingSpend) -> Integers:
+    def _noisy_gradient(
+        self, learner: Learner, rows: Sequence[Tensor], spend: TrainingSpend
+    ) -> Integers:
+        from sfumato.privacy.dpsgd import grid_sum
+
         self._ask(asdict(spend))
+        every = np.arange(len(rows[0]) if rows else 0)
         # A replaced row may point the other way: its sensitivity counts twice.
-        rows = 1 if self.budget.relation is Relation.ADD_REMOVE else 2
-        exact = _Sum(spend.name, total.copy(), rows * spend.sensitivity / spend.grid)
-        return self._played(exact, lambda: super(_Tape, self)._noisy_gradient(total, spend))
+        times = 1 if self.budget.relation is Relation.ADD_REMOVE else 2
+        exact = grid_sum(learner, rows, every, spend)
+        reach = times * spend.sensitivity / spend.grid
+        every_row = replace(spend, rate=1.0)  # so that each sum sees the rows that differ
+        return self._played(
+            _Sum(spend.name, exact, reach),
+            lambda: super(_Tape, self)._noisy_gradient(learner, rows, every_row),
+        )
 
     def _ask(self, *question: Any) -> None:
         self.questions.append(json.dumps(question, sort_keys=True))
@@ -126,13 +130,12 @@ def assert_replays(
     neighbour: Iterable[Batch],
     schema: Schema,
     budget: Budget,
-    sampler: Sampler = discrete_gaussian,
 ) -> None:
     """Raise AssertionError unless the method passes record and replay on these neighbours."""
     codec = method.codec(schema)
-    first = _Tape(GivenRows(rows, codec), budget, schema, sampler)
+    first = _Tape(GivenRows(rows, codec), budget, schema)
     method.learn(first)
-    second = _Tape(GivenRows(neighbour, codec), budget, schema, sampler, first.answers)
+    second = _Tape(GivenRows(neighbour, codec), budget, schema, first.answers)
     method.learn(second)
     assert first.questions == second.questions, "the questions depend on private rows"
     assert first.questions, "nothing was asked"

@@ -38,7 +38,6 @@ from torch import Tensor, nn
 from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError, positive
 from sfumato.privacy.budget import TrainingSpend
-from sfumato.privacy.randomness import Randomness
 from sfumato.progress import Progress, silent
 
 MOST_ROWS = 1 << 26
@@ -49,8 +48,6 @@ _SAVES = 20
 Examples = tuple[NDArray[Any], ...]
 """Arrays with one entry for each row, such as points and labels."""
 Arrays = dict[str, NDArray[Any]]
-Noisy = Callable[[NDArray[np.int64], TrainingSpend], NDArray[np.int64]]
-"""Adds noise to a sum of gradients, in whole steps of the grid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,31 +165,27 @@ def first_state(learner: Learner) -> State:
 
 def noisy_steps(
     learner: Learner,
-    examples: Examples,
     schedule: Schedule,
     spend: TrainingSpend,
-    randomness: Randomness,
+    noisy_gradient: Callable[[], NDArray[np.int64]],
     *,
-    noisy: Noisy | None = None,
     start: State,
     save: Callable[[State], None],
     progress: Progress = silent,
 ) -> State:
     """Make the steps that are left after `start`; `save` is called now and then, and at the end.
 
-    `noisy` adds the noise; without it, it is drawn from `randomness`.
+    `noisy_gradient` gives the noisy sum at the learner's weights, in whole steps of the grid: it is
+    all that is seen of the rows.
     """
     parameters = learner.parameters
     optimizer = learner.optimizer(parameters)
     _restore(learner, optimizer, start.arrays)
-    rows = [torch.from_numpy(array) for array in examples]
-    add_noise = noisy or (lambda total, spend: with_noise(total, spend, randomness))
     state = start
     every = max(1, schedule.steps // _SAVES)
     for step in range(state.step, schedule.steps):
         progress("training", step / schedule.steps)
-        total = add_noise(_grid_sum(learner, rows, spend, randomness), spend)
-        _set_gradients(parameters, total * 2.0**-spend.grid_bits)
+        _set_gradients(parameters, noisy_gradient() * 2.0**-spend.grid_bits)
         for group in optimizer.param_groups:
             group["lr"] = schedule.learning_rate * (1 - step / schedule.steps)
         optimizer.step()
@@ -204,24 +197,22 @@ def noisy_steps(
     return state
 
 
-def with_noise(
-    total: NDArray[np.int64], spend: TrainingSpend, randomness: Randomness
-) -> NDArray[np.int64]:
-    """Add discrete Gaussian noise to a sum, both in whole steps of the grid."""
-    return total + randomness.noise(len(total), spend.sigma_in_steps)
+def as_tensors(examples: Examples) -> list[Tensor]:
+    """Give arrays as tensors that share their memory."""
+    return [torch.from_numpy(array) for array in examples]
 
 
-def _grid_sum(
-    learner: Learner, rows: Sequence[Tensor], spend: TrainingSpend, randomness: Randomness
+def grid_sum(
+    learner: Learner, rows: Sequence[Tensor], chosen: NDArray[np.int64], spend: TrainingSpend
 ) -> NDArray[np.int64]:
-    """Sum clipped gradients over a Poisson sample, in whole steps of the grid.
+    """Sum the clipped gradients of the chosen rows, exactly, in whole steps of the grid.
 
     Pieces are added up as integers, so that how rows fall into pieces changes nothing for a learner
     that is exact on the grid. An empty sample is one.
     """
     total = np.zeros(learner.dim, np.int64)
-    chosen = torch.from_numpy(randomness.chosen(len(rows[0]) if rows else 0, spend.rate))
-    for piece in torch.split(chosen, learner.piece) if len(chosen) else ():
+    places = torch.from_numpy(chosen)
+    for piece in torch.split(places, learner.piece) if len(places) else ():
         parts = learner.clipped_sum([array[piece] for array in rows], spend.clip)
         flat = torch.cat([part.detach().double().flatten() for part in parts])
         if not bool((flat.abs() <= len(piece)).all()):

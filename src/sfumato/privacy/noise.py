@@ -10,16 +10,16 @@ comparisons*: they give bounds on both sides, and where a uniform number lies be
 same number gets more bits, and the comparison is made with as many digits as it takes. The proof is
 in docs/privacy.md.
 
-A seed never reaches this file. Tests that need fixed noise inject a `Sampler` of their own.
+The rows of a training's step are chosen by the same bits (`poisson_sample`). A seed never reaches
+this file.
 """
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
+from os import urandom
 from typing import TypeAlias
 
 import numpy as np
@@ -30,8 +30,6 @@ from sfumato.errors import within
 Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 Words: TypeAlias = NDArray[np.uint64]
-Sampler: TypeAlias = Callable[[int, float], Integers]
-"""Draws `size` independent integers of the given scale."""
 
 LEAST_SCALE, LARGEST_SCALE = 0.1, 2.0**55
 """A magnitude is below 2^6 blocks of at most 2^55 numbers."""
@@ -41,6 +39,7 @@ _COINS = 15  # bits of a word that choose a block; one is the sign, and the rest
 _BITS = 48
 _TOLERANCE = 2.0**-30  # of the bounds in doubles, which are far better: see `_Proposal.heights`
 _PIECE = 1 << 13  # candidates at a time: as many as stay in a core's own memory
+_ROWS = 1 << 20  # at a time: random bits for all rows at once could take much memory
 
 
 def discrete_gaussian(size: int, sigma: float) -> Integers:
@@ -55,6 +54,21 @@ def discrete_gaussian(size: int, sigma: float) -> Integers:
         values[filled : filled + len(more)] = more
         filled += len(more)
     return values
+
+
+def poisson_sample(rows: int, rate: float) -> Integers:
+    """Choose each row independently with probability `rate`; give their places.
+
+    A row is chosen where 64 random bits lie below the rate: with at most that probability.
+    """
+    if rate >= 1:
+        return np.arange(rows)
+    below = np.uint64(int(rate * 2.0**64))
+    chosen = [
+        start + np.flatnonzero(_words(min(_ROWS, rows - start)) < below)
+        for start in range(0, rows, _ROWS)
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *chosen])
 
 
 @dataclass(frozen=True)
@@ -163,4 +177,4 @@ def _heads_of(coins: Words) -> Integers:
 
 def _words(count: int) -> Words:
     """Draw 64 random bits each."""
-    return np.frombuffer(os.urandom(8 * count), np.uint64)
+    return np.frombuffer(urandom(8 * count), np.uint64)

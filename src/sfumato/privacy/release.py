@@ -1,4 +1,4 @@
-"""The wall: the only place where a private value becomes a public one.
+"""The curator: it holds the private rows, pays, asks the wall, and keeps what it answered.
 
 Contract of `Curator.release`: all rows are read once and found readable; then the spend is durable;
 then rows are summed in integers; exact noise is added; the release is on disk, whole, before it is
@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -38,6 +38,7 @@ from sfumato.data.rows import PrivateRows, encoded_rows
 from sfumato.data.sources import dataset_name, source_name
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import PrivateWarning, SfumatoError
+from sfumato.privacy import wall
 from sfumato.privacy.ahead import Ahead
 from sfumato.privacy.answers import (
     Arrays,
@@ -61,9 +62,7 @@ from sfumato.privacy.budget import (
 )
 from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import ROW, Entry, Ledger
-from sfumato.privacy.noise import Sampler, discrete_gaussian
 from sfumato.privacy.planning import plan_spend, plan_training, refuse_training
-from sfumato.privacy.randomness import Randomness, SystemRandomness
 from sfumato.privacy.selection import Selection
 from sfumato.privacy.statistic import Statistic
 from sfumato.progress import Progress, silent
@@ -71,6 +70,8 @@ from sfumato.schema import Schema
 from sfumato.storage import check_folder, next_of, slot, take_place
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from sfumato.privacy.dpsgd import Examples, Learner, Schedule, State
 
 _SELECTED_ROOM = 1 << 17  # numbers of eight bytes; how much will be told is not known ahead
@@ -133,8 +134,6 @@ class Curator:
         gate: Gate = Gate(),
         ahead: Ahead = Ahead(),
         reopen: Callable[[TableCodec], PrivateRows] | None = None,
-        sampler: Sampler = discrete_gaussian,
-        randomness: Randomness = SystemRandomness(),
         progress: Progress = silent,
     ) -> None:
         if pay_again and use_saved:
@@ -167,8 +166,6 @@ class Curator:
         self._source = source
         self._asker = asker or {}
         self._pay_again = pay_again
-        self._sampler = sampler
-        self._randomness = randomness
         self._progress = progress
 
     @classmethod
@@ -534,19 +531,18 @@ class Curator:
     def _noisy_sum(
         self, rows: PrivateRows, statistic: Statistic, spend: Spend
     ) -> NDArray[np.int64]:
-        """Add noise to a sum, both in steps of the grid."""
-        # Drawn before the rows are summed: how long it takes cannot depend on the sum.
-        noise = self._sampler(statistic.dim, spend.scale * spend.sigma)
-        return spend.scale * rows.sum(statistic) + noise
+        return wall.noisy_sum(rows, statistic, spend)
+
+    def _noisy_gradient(
+        self, learner: Learner, rows: Sequence[Tensor], spend: TrainingSpend
+    ) -> NDArray[np.int64]:
+        return wall.noisy_gradient(learner, rows, spend)
 
     def _selected(self, rows: PrivateRows, selection: Selection, spend: Spend) -> Release:
         """Tell which values of a column many rows have, with their noisy counts."""
         assert isinstance(spend, SelectionSpend)
-        values, noisy = selection.select(
-            rows.counted_values(selection.column),
-            spend,
-            self.whole_budget.max_rows_per_unit,
-            self._sampler,
+        values, noisy = wall.told_values(
+            rows, selection, spend, self.whole_budget.max_rows_per_unit
         )
         return Release(
             noisy=noisy,
@@ -683,9 +679,9 @@ class Curator:
         start: State,
     ) -> State:
         """Make the steps that are left; each saved state must follow the one that it came from."""
-        from sfumato.privacy.dpsgd import noisy_steps
+        from sfumato.privacy.dpsgd import as_tensors, noisy_steps
 
-        spend = self.trainings[-1]
+        spend, rows = self.trainings[-1], as_tensors(examples)
 
         def save_state(state: State) -> None:
             nonlocal newest
@@ -702,21 +698,13 @@ class Curator:
 
         return noisy_steps(
             learner,
-            examples,
             schedule,
             spend,
-            self._randomness,
-            noisy=self._noisy_gradient,
+            lambda: self._noisy_gradient(learner, rows, spend),
             start=start,
             save=save_state,
             progress=self._progress,
         )
-
-    def _noisy_gradient(self, total: NDArray[np.int64], spend: TrainingSpend) -> NDArray[np.int64]:
-        """Add noise to a sum of gradients, both in whole steps of the grid."""
-        from sfumato.privacy.dpsgd import with_noise
-
-        return with_noise(total, spend, self._randomness)
 
     def _examples(self, learner: Learner) -> Examples:
         from sfumato.privacy.dpsgd import MOST_ROWS

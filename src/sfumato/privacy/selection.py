@@ -36,17 +36,13 @@ are told in the order of their texts, which is not that of the rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from sfumato.privacy.budget import Budget, Relation, SelectionSpend
 from sfumato.privacy.gaussian import GRID_BITS
-from sfumato.privacy.noise import Sampler
 from sfumato.privacy.zcdp import gaussian_scale
 
 
@@ -85,20 +81,6 @@ class Selection:
     def threshold(self, spend: SelectionSpend, max_rows_per_unit: int) -> float:
         """Give the count that a value needs to be told: see the claim above."""
         return max_rows_per_unit + 1 - spend.sigma * float(ndtri(self.chance / max_rows_per_unit))
-
-    def select(
-        self,
-        counts: Mapping[str, int],
-        spend: SelectionSpend,
-        max_rows_per_unit: int,
-        sampler: Sampler,
-    ) -> tuple[list[str], NDArray[np.int64]]:
-        """Give the values that are told, in the order of their texts, and their noisy counts."""
-        values = sorted(counts)
-        exact = np.array([counts[value] for value in values], np.int64)
-        noisy = spend.scale * exact + sampler(len(values), spend.scale * spend.sigma)
-        told = noisy >= spend.scale * self.threshold(spend, max_rows_per_unit)
-        return [value for value, is_told in zip(values, told, strict=True) if is_told], noisy[told]
 
     def describe(self) -> dict[str, Any]:
         """Give the public facts that identify it."""
