@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from sfumato.privacy.budget import Guarantee, Relation
 from sfumato.public.provenance import Provenance
+from sfumato.schema import Schema
 
 
 class Certified(Protocol):
@@ -17,6 +18,10 @@ class Certified(Protocol):
     @property
     def method(self) -> Any:
         """Its settings, which have a name."""
+
+    @property
+    def schema(self) -> Schema:
+        """What is public of the rows, found bounds and values included."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -72,6 +77,10 @@ def certificate_text(
         for t in guarantee.trainings
     ]
     lines += [f"public input: {each.in_words()}" for each in model.public]
+    lines += [
+        f"of column '{name}' nothing is told: all rows have {value}"
+        for name, value in model.schema.settled.items()
+    ]
     note = getattr(model.method, "arithmetic", "")
     return "\n".join([*lines, *([f"note: {note}."] if note else [])])
 

@@ -255,6 +255,15 @@ class OpenCategory(Declared):
         return Categorical(values=tuple(found), other=True, nullable=self.nullable)
 
 
+def unknown_category(nullable: bool) -> Categorical:
+    """Give what is left of a column of which nothing was found: its rows all say "(other)".
+
+    >>> unknown_category(nullable=False).values
+    ('(other)',)
+    """
+    return Categorical(values=(OTHER,), nullable=nullable)
+
+
 Open = OpenNumber | OpenMoment | OpenCategory
 Column = Numeric | Categorical | Boolean | Datetime | Identifier | Open
 

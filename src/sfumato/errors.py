@@ -15,6 +15,10 @@ class SavedAnswersWarning(UserWarning):
     """What was paid for earlier was taken up, and the rows as they are now were not asked."""
 
 
+class FoundWarning(UserWarning):
+    """What noise left of something that a schema leaves to be found; it tells nothing of rows."""
+
+
 def positive(**arguments: float) -> None:
     """Refuse a named argument that is not a positive finite number.
 

@@ -31,6 +31,7 @@ from sfumato.columns import (
     OpenMoment,
     OpenNumber,
     canonical_text,
+    unknown_category,
 )
 from sfumato.constraints import Constraint, Derived, constraint_kind, in_turn
 from sfumato.declaration import Declared, Value
@@ -63,6 +64,7 @@ __all__ = [
     "read_schema",
     "toml_key",
     "toml_literal",
+    "unknown_category",
     "validated",
 ]
 
@@ -155,6 +157,25 @@ class Schema(Declared):
     def open(self) -> dict[str, Open]:
         """The columns of which something is to be found in the private rows."""
         return {n: c for n, c in self.columns.items() if isinstance(c, Open)}
+
+    @property
+    def settled(self) -> dict[str, str]:
+        """The columns that have one possible value, with that value: all else of them is lost.
+
+        >>> Schema(columns={"a": Boolean(), "b": Categorical(values=("x",))}).settled
+        {'b': 'x'}
+        """
+        found = {}
+        for name, column in self.columns.items():
+            if isinstance(column, Categorical) and len(column.values) + column.other == 1:
+                value = canonical_text(column.values[0])
+            elif isinstance(column, Numeric | Datetime) and column.low == column.high:
+                value = f"{column.low:g}" if isinstance(column, Numeric) else f"{column.low}"
+            else:
+                continue
+            if not column.nullable:
+                found[name] = value
+        return found
 
     @property
     def often_round(self) -> dict[str, Numeric]:
@@ -356,7 +377,8 @@ def toml_key(name: str) -> str:
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c >= " " else f"\\u{ord(c):04x}" for c in escaped) + '"'
+    plain = (c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}" for c in escaped)
+    return '"' + "".join(plain) + '"'
 
 
 def toml_literal(value: Any) -> str:

@@ -12,10 +12,13 @@ import pytest
 import sfumato as sf
 from command_line import run
 from seeded import Seeded, drawing
+from sfumato.certificate import certificate_text
 from sfumato.data.codes import code_of
 from sfumato.data.open_codes import Ladder
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SavedAnswersWarning
+from sfumato.errors import FoundWarning, PrivateWarning, SavedAnswersWarning
+from sfumato.evaluation.report import certificate_html
+from sfumato.evaluation.tables import evaluate_table
 from sfumato.methods.completion import kept_back
 from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Categorical, Datetime, Numeric, Schema
@@ -117,19 +120,97 @@ def test_a_ladder_takes_each_row_by_itself_and_holds_it() -> None:
         assert low <= number <= high
 
 
-def test_noise_that_hides_everything_is_said_and_costs_what_was_paid(tmp_path: Path) -> None:
+def test_noise_that_hides_everything_is_said_and_the_run_ends_in_a_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     ledger = Ledger(":memory:")
-    with pytest.raises(sf.SfumatoError, match="column 'pay': no rows stand out of the noise"):
-        sf.Pairs(**QUICK).fit(rows(200), schema(), 0.1, ledger=ledger, dataset="d", folder=tmp_path)
-    assert [entry.spend.name for entry in ledger.entries("d")] == ["bounds"]
-    text = SCHEMA.replace('low = "private"', "low = 2000").replace(
-        'high = "private"', "high = 9000"
+    with pytest.warns(FoundWarning) as told:
+        model = sf.Pairs(target="zip", **QUICK).fit(
+            rows(200), schema(), 0.1, ledger=ledger, dataset="d", folder=tmp_path
+        )
+    sentences = [str(each.message) for each in told if each.category is FoundWarning]
+    for name in ("pay", "visits", "admitted", "zip"):
+        assert any(f"column '{name}': nothing of it stands out" in each for each in sentences)
+    # The two that may not be missing are said to be lost wherever the model is shown.
+    assert model.schema.settled == dict.fromkeys(("visits", "admitted", "zip"), "(other)")
+    assert set(model.sample(20).column("zip").to_pylist()) == {"(other)"}
+    assert "of column 'zip' nothing is told" in certificate_text(model)
+    assert "zip: (other)" in certificate_html(model)
+    paid = len(ledger.entries("d"))
+    sf.Pairs(target="zip", **QUICK).fit(
+        rows(200), schema(), 0.1, ledger=ledger, dataset="d", folder=tmp_path, use_saved=True
     )
-    dated = text.replace(
-        'datetime"\nlow = 2000\nhigh = 9000', 'datetime"\nlow = 2000-01-01\nhigh = 2030-01-01'
+    assert len(ledger.entries("d")) == paid
+
+
+WORDS = [
+    "(other)", "(missing)", "1", "1.0", "1.00", "", "NA", " x ", "x", "x\x1c", "\x1c", "#", '"',
+    "a\x7fb", "é", "e\u0301", "(other)\x1c",
+]  # fmt: skip
+
+
+def test_whatever_values_are_called_a_run_ends_in_a_result(tmp_path: Path) -> None:
+    """Words of our own outputs, a number in two spellings, characters that no file should hold."""
+    table = pa.table({"word": WORDS * 300, "sick": [True, False, True] * (len(WORDS) * 100)})
+    words = {"kind": "categorical", "values": "private"}
+    declared = {"word": words, "sick": {"kind": "boolean"}}
+    model = sf.Pairs(**QUICK).fit(table, declared, sf.Budget(epsilon=4), gate=sf.Gate(None))
+    values = model.schema.columns["word"].values
+    assert set(values) == {"1", "x", "#", '"', "a\x7fb", "é", "e\u0301"}
+    assert Schema.from_toml(model.schema.to_toml()) == model.schema
+    assert {*values, "(other)"} >= set(model.sample(500).column("word").to_pylist())
+
+
+def test_bounds_do_not_collapse_on_the_value_that_most_rows_have() -> None:
+    """A column of 0 and 1 beside many others: few rows have 1, by the noise of 20 columns."""
+    rng = np.random.default_rng(0)
+    columns = {f"c{number}": (rng.random(2000) < 0.15).astype(int) for number in range(20)}
+    declared = {name: {"kind": "integer", "low": "private", "high": "private"} for name in columns}
+    model = sf.Pairs(target="c0", **QUICK).fit(pa.table(columns), declared, 1.0)
+    assert model.schema.settled == {}
+    for column in model.schema.columns.values():
+        assert isinstance(column, Numeric)
+        assert column.low <= 0 < 1 <= column.high <= 1
+
+
+def test_numbers_that_are_spread_over_many_powers_of_two_are_found() -> None:
+    rng = np.random.default_rng(0)
+    spread = pa.table({"x": np.where(rng.random(4000) < 0.5, 0, 2 ** rng.uniform(0, 14, 4000))})
+    declared = {"x": {"kind": "numeric", "low": "private", "high": "private"}}
+    found = sf.Pairs(**QUICK).fit(spread, declared, 0.3).schema.columns["x"]
+    assert isinstance(found, Numeric)
+    assert found.high >= 2**12
+
+
+def test_evaluation_judges_by_the_real_values_and_not_by_what_was_found() -> None:
+    real = pa.table({"sick": [0] * 700 + [1] * 300, "town": ["Ulm"] * 600 + ["Jena"] * 400})
+    made = pa.table({"sick": [0] * 1000, "town": ["Ulm"] * 600 + ["(other)"] * 400})
+    found = Schema.from_toml(
+        '[columns.sick]\nkind = "integer"\nlow = 0\nhigh = 0\n'
+        '[columns.town]\nkind = "categorical"\nvalues = ["Ulm"]\nother = true\n'
     )
-    with pytest.raises(sf.SfumatoError, match="column 'zip': no value has rows enough"):
-        sf.Pairs(**QUICK).fit(rows(200), Schema.from_toml(dated), 0.1, gate=sf.Gate(None))
+    judged = evaluate_table(real, made, found, target="sick")
+    errors = {column.name: column.error for column in judged.columns}
+    assert errors["sick"] > 0.25
+    assert errors["town"] > 0.35
+    assert any("sick" in sentence for sentence in judged.misfits)
+
+
+def test_columns_of_which_little_will_be_told_are_named_before_anything_is_paid(
+    tmp_path: Path,
+) -> None:
+    ids = pa.table({"id": [f"p{number}" for number in range(900)], "sick": [True] * 900})
+    declared = {"id": {"kind": "categorical", "values": "private"}, "sick": {"kind": "boolean"}}
+    ledger, seen = Ledger(":memory:"), []
+
+    def watched(stage: str, _: float | None) -> None:
+        if stage.startswith("releasing"):
+            seen.append((stage, len(ledger.entries("d"))))
+
+    with pytest.warns(PrivateWarning, match="column 'id' has 900 values; those that about") as told:
+        sf.Pairs(**QUICK).fit(ids, declared, 1.0, ledger=ledger, dataset="d", progress=watched)
+    assert told
+    assert ("releasing values-1-id", 0) in seen
 
 
 def test_a_run_goes_on_from_what_was_found(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from sfumato.cli import (
     schema,
     synthesis,
 )
-from sfumato.errors import PrivateWarning, SavedAnswersWarning, SfumatoError
+from sfumato.errors import FoundWarning, PrivateWarning, SavedAnswersWarning, SfumatoError
 
 app = typer.Typer(
     name="sfumato",
@@ -94,7 +94,7 @@ def _termination_interrupts() -> Iterator[None]:
 
 def _show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """Show the owner what concerns the rows and their answers; others are no use to them."""
-    if issubclass(category, PrivateWarning | SavedAnswersWarning):
+    if issubclass(category, PrivateWarning | SavedAnswersWarning | FoundWarning):
         print(f"sfumato: {message}", file=sys.stderr)
 
 

@@ -76,6 +76,8 @@ def plan(
         print(f"public input: {each.in_words()}")
     for note in plans[0].notes:
         print(note)
+    for name, value in public.settled.items():
+        print(f"all rows have {value} in column '{name}': the schema leaves no other value")
     if public.unit_column:
         from sfumato.certificate import used_rows
 

@@ -49,8 +49,8 @@ class Ladder(OpenCode):
     def size(self) -> int:
         return len(self.steps) + self.nullable
 
-    def around(self, first: int, last: int) -> tuple[Any, Any]:
-        """Give bounds for rows that were seen from one step to another."""
+    def around(self, first: int, last: int, counts: NDArray[Any]) -> tuple[Any, Any]:
+        """Give bounds for rows that were seen from one step to another, by their noisy counts."""
         return self.steps[first][0], self.steps[last][1]
 
 
@@ -81,13 +81,29 @@ class NumberLadder(Ladder):
             above[0] = (0.0, above[0][1])
         return [(-high, -low) for low, high in reversed(above)] + [(0.0, 0.0)] + above
 
-    def around(self, first: int, last: int) -> tuple[float, float]:
-        """Give bounds one step beyond, where numbers thin out; but zero is where most end."""
+    def around(self, first: int, last: int, counts: NDArray[Any]) -> tuple[float, float]:
+        """Give bounds one step beyond, where numbers thin out.
+
+        Zero is where most numbers end. Where it is all that is seen, the side on which more rows
+        seem to be is taken in, and both if neither has twice as many: bounds do not collapse.
+
+        >>> ladder = NumberLadder(OpenNumber(low="private", high="private", integer=True))
+        >>> counts = np.zeros(len(ladder.steps))
+        >>> counts[52:54] = 900, 80  # rows that are 0, and 1
+        >>> ladder.around(52, 52, counts)
+        (0.0, 1.0)
+        """
         steps = self.steps
         zero = steps.index((0.0, 0.0))
-        lower = first if first == zero else max(first - 1, 0)
-        upper = last if last == zero else min(last + 1, len(steps) - 1)
-        return steps[lower][0], steps[upper][1]
+        below, above = max(first - 1, 0), min(last + 1, len(steps) - 1)
+        if first == last == zero:
+            most = max(counts[below], counts[above]) / 2
+            below, above = (
+                step if most <= 0 or counts[step] >= most else zero for step in (below, above)
+            )
+        else:
+            below, above = (zero if first == zero else below), (zero if last == zero else above)
+        return steps[below][0], steps[above][1]
 
     def _numbers(self, array: pa.Array) -> NDArray[np.float64]:
         return parsing.numbers(array, self.column.decimal, self.column.thousands)

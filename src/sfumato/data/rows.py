@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato.data import parsing
 from sfumato.data.batch import Batch
+from sfumato.data.column_code import MISSING
 from sfumato.data.databases import DatabaseRows
 from sfumato.data.gathering import Gathering
 from sfumato.data.image_codec import ImageCodec
@@ -22,11 +23,13 @@ from sfumato.data.image_sources import image_rows
 from sfumato.data.parts import EncodedPart, FlagPart, ImagePart, Part, SpooledPart, TablePart
 from sfumato.data.review import Review
 from sfumato.data.sources import TableRows, is_spark, let_order_last, table_rows
+from sfumato.data.spelling import whole_numbers_plain
 from sfumato.data.spool import Spool
 from sfumato.data.table_codec import TableCodec
 from sfumato.data.unit_limit import UnitLimit, UnitRows
 from sfumato.data.workers import divided
 from sfumato.errors import SfumatoError
+from sfumato.schema import OTHER, canonical_text
 
 ROW_BITS = 32
 """More than 2^32 rows are refused: their sums could pass 64 bits."""
@@ -299,21 +302,27 @@ class EncodedTable(EncodedRows):
             self._rows.close()
 
     def counted_values(self, name: str) -> Counter[str]:
-        """Count the rows of each value of a column, but for missing ones. Private."""
+        """Count the rows of each value of a column, but for missing ones. Private.
+
+        Values are told apart as a schema that lists them would; words that stand for what is not
+        listed, or missing, are no values.
+        """
         found: Counter[str] = Counter()
         for number, part in enumerate(self._source):
             assert isinstance(part, TablePart)
             start = 0
             for rows in part.raw():
-                texts = parsing.texts(rows.column(name))
+                texts = whole_numbers_plain(parsing.texts(rows.column(name)))
                 told = ~parsing.is_null(texts).to_numpy(zero_copy_only=False)
                 if self._limit is not None:
                     ordinals = self._ordinals(number)[start : start + len(rows)]
                     told &= self._limit.within(ordinals)
                     start += len(rows)
                 for each in texts.filter(pa.array(told)).value_counts().to_pylist():
-                    found[each["values"]] += each["counts"]
+                    found[canonical_text(each["values"])] += each["counts"]
         refuse_too_many(found.total())
+        for no_value in ("", OTHER, MISSING):
+            found.pop(no_value, None)
         return found
 
     def misfit_flags(self) -> MisfitFlags:

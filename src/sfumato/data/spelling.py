@@ -15,6 +15,15 @@ _BOOLEANS = {True: ("true", "yes", "y", "t", "1"), False: ("false", "no", "n", "
 _WHOLE_AS_FLOAT = r"^([+-]?\d+)\.0+$"
 
 
+def whole_numbers_plain(texts: pa.Array) -> pa.Array:
+    """Write whole numbers that look like floats as whole numbers, each text for itself.
+
+    >>> whole_numbers_plain(pa.array(["1.0", "1", "1.5", "-07.00"])).to_pylist()
+    ['1', '1', '1.5', '-07']
+    """
+    return pc.replace_substring_regex(texts, _WHOLE_AS_FLOAT, r"\1")
+
+
 class Spellings:
     """The listed values of a category, and the texts by which each of them is recognised.
 
@@ -43,7 +52,7 @@ class Spellings:
 
     def find(self, texts: pa.Array) -> pa.Array:
         """Give the place of each text among the listed values; null where it is none of them."""
-        whole = pc.replace_substring_regex(texts, _WHOLE_AS_FLOAT, r"\1")
+        whole = whole_numbers_plain(texts)
         found = pc.coalesce(self._places(texts), self._places(whole))
         if self._words:
             words = pc.index_in(pc.utf8_lower(whole), pa.array(list(self._words)))

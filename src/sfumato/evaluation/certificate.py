@@ -42,7 +42,8 @@ class Certificate:
 
     `made_by` is the version of sfumato that drew it up, `date` the day; `files` gives the SHA-256
     of the files that it is about. `noise` is what the noise alone does to each column, `guessed`
-    the share of it that a public rule has put where noise hides everything.
+    the share of it that a public rule has put where noise hides everything, `settled` the
+    columns of which one value alone is left.
     """
 
     made_by: str
@@ -62,6 +63,7 @@ class Certificate:
     noise: tuple[ColumnNoise, ...]
     guessed: dict[str, float]
     weaknesses: tuple[str, ...]
+    settled: dict[str, str]
     grid: str | None
 
     @classmethod
@@ -94,6 +96,7 @@ class Certificate:
             noise=tuple(look.noise),
             guessed=model.guessed,
             weaknesses=tuple(look.weaknesses),
+            settled=model.schema.settled,
             grid=look.grid,
         )
 

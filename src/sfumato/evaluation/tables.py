@@ -30,6 +30,7 @@ from sfumato.evaluation.summary import (
     weaknesses,
 )
 from sfumato.evaluation.utility import Utility, train_on_synthetic
+from sfumato.evaluation.widened import widened
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
 
@@ -57,6 +58,9 @@ def evaluate_table(
 
     Parameters
     ----------
+    schema
+        The names, kinds and spellings of the columns. Real values are taken as they are, also
+        beyond its bounds and listed values.
     real, synthetic, test
         Frames or files. Without `test`, a fifth of the real rows is held out for testing.
     target
@@ -67,6 +71,9 @@ def evaluate_table(
     """
     progress("reading", None)
     most = None if full else FAST_ROWS
+    declared = schema
+    if schema.columns and not schema.open:
+        schema = widened(schema, real)
     known = CodedTable.of(real, schema, "real data").at_most(most, seed)
     made = CodedTable.of(synthetic, schema, "synthetic data").at_most(most, seed)
     if test is None:
@@ -123,12 +130,12 @@ def evaluate_table(
         associations=associations,
         utility=utility,
         utility_mean=utility.mean if utility else {},
-        misfits=_misfits(real, schema),
+        misfits=_misfits(real, declared),
     )
 
 
 def _misfits(real: Any, schema: Schema) -> tuple[str, ...]:
-    """Say what of the real rows the schema has no place for: all else is measured without it."""
+    """Say what of the real rows the schema has no place for: a model fitted with it lacks it."""
     review, _ = reviewed(real, schema)
     return tuple(review.misfit_sentences())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,22 +18,32 @@ from numpy.typing import NDArray
 from sfumato.data.codes import code_of
 from sfumato.data.open_codes import Ladder
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SfumatoError
+from sfumato.errors import FoundWarning
 from sfumato.privacy.ahead import Ahead
 from sfumato.privacy.answers import Release, told_values
 from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.planning import plan_spend
 from sfumato.privacy.release import Curator
 from sfumato.privacy.selection import Selection
-from sfumato.schema import Column, OpenCategory, OpenMoment, OpenNumber, Schema
+from sfumato.schema import (
+    OTHER,
+    Categorical,
+    Column,
+    Open,
+    OpenCategory,
+    OpenMoment,
+    OpenNumber,
+    Schema,
+    unknown_category,
+)
 from sfumato.statistics.counts import Axis, Counts
 
 BOUNDS_SHARE = 0.03  # of the budget, for the bounds of all columns together
 VALUES_SHARE = 0.05  # for the values of one column
 _MOST_SHARE = 0.3  # for all of it
 _DELTA_SHARE = 0.01  # of delta, for telling values
-_STEP_SIGMAS = 5.0  # that a step of a ladder must stand out of the noise,
-_WINDOWS = (1, 2, 4)  # or so many of them together
+_STEP_SIGMAS = 5.0  # that a step of a ladder must stand out of the noise, alone
+_MOST_TOGETHER = 16  # or so many of them together: a factor of 65,536
 
 
 def kept_back(schema: Schema, budget: Budget) -> Ahead:
@@ -73,22 +84,45 @@ def plan_completion(schema: Schema, budget: Budget) -> tuple[list[Spend], list[s
 
 
 def complete(curator: Curator) -> Schema:
-    """Release what the curator's schema leaves open, and give the schema that has it."""
+    """Release what the curator's schema leaves open, and give the schema that has it.
+
+    Once something is paid for, a run ends in a result: a column of which noise hides everything is
+    reduced to one value, "(other)", and a warning says so.
+    """
     schema = curator.schema
     bounds, values = _shares(schema)
     found: dict[str, Column] = {}
+    selections = _selections(schema, curator.whole_budget)
+    curator.foretell(
+        {each: each.plan(name, curator.whole_budget, values) for name, each in selections.items()}
+    )
     if _bounds(schema):
         statistic = _bound_counts(schema)
         release = curator.release_ahead("bounds", statistic, bounds)
         tables = statistic.split(release.values)
         for (name, column), counts in zip(_bounds(schema).items(), tables, strict=True):
-            found[name] = column.closed(_standing_out(name, column, counts, release.sigma))
-    for name, selection in _selections(schema, curator.whole_budget).items():
+            seen = _standing_out(column, counts, release.sigma)
+            found[name] = column.closed(seen) if seen else _nothing_of(name, column, release)
+    for name, selection in selections.items():
         release = curator.release_ahead(name, selection, values)
-        open_column = schema.columns[selection.column]
-        assert isinstance(open_column, OpenCategory)
-        found[selection.column] = open_column.closed(_told(selection, release))
+        category = schema.columns[selection.column]
+        assert isinstance(category, OpenCategory)
+        told = told_values(release)
+        found[selection.column] = (
+            category.closed(told) if told else _nothing_of(selection.column, category, release)
+        )
     return closed(schema, found)
+
+
+def _nothing_of(name: str, column: Open, release: Release) -> Categorical:
+    warnings.warn(
+        f"column '{name}': nothing of it stands out of the noise ({release.sigma:.0f} rows), so "
+        f"all synthetic rows have '{OTHER}' there. Declare it from public knowledge, leave it out, "
+        "or give a larger budget",
+        FoundWarning,
+        stacklevel=2,
+    )
+    return unknown_category(column.nullable)
 
 
 def closed(schema: Schema, found: Mapping[str, Column]) -> Schema:
@@ -150,18 +184,14 @@ def _bound_counts(schema: Schema) -> Counts:
 
 
 def _standing_out(
-    name: str, column: OpenNumber | OpenMoment, counts: np.ndarray[Any, Any], sigma: float
-) -> tuple[Any, Any]:
+    column: OpenNumber | OpenMoment, counts: np.ndarray[Any, Any], sigma: float
+) -> tuple[Any, Any] | None:
     """Give the ends of the stretch of a ladder that begins and ends where rows are seen."""
     ladder = code_of(column)
     assert isinstance(ladder, Ladder)
-    seen = _seen(counts[: len(ladder.steps)], sigma)
-    if not len(seen):
-        raise SfumatoError(
-            f"column '{name}': no rows stand out of the noise ({sigma:.0f} rows), so no bounds are "
-            "found: give low and high from public knowledge, or a larger budget"
-        )
-    return ladder.around(int(seen[0]), int(seen[-1]))
+    steps = counts[: len(ladder.steps)]
+    seen = _seen(steps, sigma)
+    return ladder.around(int(seen[0]), int(seen[-1]), steps) if len(seen) else None
 
 
 def _seen(counts: np.ndarray[Any, Any], sigma: float) -> NDArray[np.int64]:
@@ -171,21 +201,10 @@ def _seen(counts: np.ndarray[Any, Any], sigma: float) -> NDArray[np.int64]:
     [1, 3, 4, 5, 6]
     """
     found = np.zeros(len(counts), bool)
-    for width in _WINDOWS:
+    for width in range(1, _MOST_TOGETHER + 1):
         for first in range(len(counts) - width + 1):
             window = slice(first, first + width)
             enough = _STEP_SIGMAS * sigma * math.sqrt(width)
             if counts[window].sum() > enough and not found[window].any():
                 found[window] = True
     return np.flatnonzero(found)
-
-
-def _told(selection: Selection, release: Release) -> list[str]:
-    values = told_values(release)
-    if not values:
-        raise SfumatoError(
-            f"column '{selection.column}': no value has rows enough to stand out of the noise "
-            f"({release.sigma:.0f} rows): list its values from public knowledge, or give a larger "
-            "budget"
-        )
-    return values

@@ -77,6 +77,8 @@ if TYPE_CHECKING:
 _SELECTED_ROOM = 1 << 17  # numbers of eight bytes; how much will be told is not known ahead
 
 
+_LITTLE = 0.5  # of the rows have a value that is told: their owner is warned of less
+
 _LATER_VALUES = 10**6
 """So many values are expected after a training; it matters where epsilon is far above 10."""
 
@@ -157,6 +159,7 @@ class Curator:
         self._first_rows = rows  # which are reviewed
         self._reopen = reopen
         self._reviewed = False
+        self._foretold: dict[Selection, SelectionSpend] = {}
         self._round: int | None = None  # how often what this run asks was asked anew before
         self._layout: Arrays = {}
         self._ledger = ledger
@@ -304,6 +307,14 @@ class Curator:
         release = self._answer(statistic, spend, self._rows.misfit_flags())
         self._spent_ahead += spend.rho
         return release
+
+    def foretell(self, selections: Mapping[Selection, SelectionSpend]) -> None:
+        """Warn the owner, before the first payment, of columns of which little will be told.
+
+        What is counted for that is private and on the owner's screen alone; it changes nothing in
+        what is asked.
+        """
+        self._foretold = dict(selections)
 
     def release_ahead(self, name: str, statistic: Statistic | Selection, share: float) -> Release:
         """Spend what is kept back on something that the schema leaves open."""
@@ -503,9 +514,24 @@ class Curator:
             refusal = found.refusal(self._gate.most)
             if refusal:
                 raise SfumatoError(refusal)
-        for sentence in found.sentences():
+        for sentence in (*found.sentences(), *self._little_told()):
             warnings.warn(f"PRIVATE: {sentence}", PrivateWarning, stacklevel=2)
         self._reviewed = True
+
+    def _little_told(self) -> Iterator[str]:
+        """Say of which columns most rows have a value that few rows have."""
+        for selection, spend in self._foretold.items():
+            counts = self._first_rows.counted_values(selection.column)
+            least = selection.threshold(spend, self.whole_budget.max_rows_per_unit)
+            told = sum(count for count in counts.values() if count >= least)
+            rows = sum(counts.values())
+            if told < _LITTLE * rows:
+                yield (
+                    f"column '{selection.column}' has {len(counts):,} values; those that about "
+                    f"{least:,.0f} rows have are told, and {1 - told / rows:.0%} of the rows have "
+                    "others, which become (other). If it is text, leave it out; if it names rows, "
+                    "declare an identifier"
+                )
 
     def _refuse_empty(self, rows: int) -> None:
         if rows == 0:
