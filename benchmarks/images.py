@@ -48,8 +48,8 @@ from sfumato.evaluation.frechet import frechet_distance, trained_extractor
 from sfumato.evaluation.grids import sample_grid
 from sfumato.evaluation.modes import precision_recall
 from sfumato.privacy.answers import Release
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
 from sfumato.privacy.statistic import Statistic
 
 PICTURES = Path(__file__).parent.parent / "docs" / "images"

@@ -45,8 +45,8 @@ from sfumato.evaluation.frechet import frechet_distance, unit_pixels
 from sfumato.evaluation.grids import sample_grid
 from sfumato.evaluation.modes import NDB_BINS, different_bins, precision_recall
 from sfumato.methods.latent.dre import Dre
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
 from sfumato.public.catalogue import load_network
 from sfumato.public.inception import FidInception
 from sfumato.public.pair import Pair, load_pair
@@ -137,7 +137,7 @@ def fitted(method: Any, sets: Sets, epsilon: float) -> tuple[Any, dict[str, Any]
     rows = EncodedImages((sets.x, sets.y), ImageCodec(form))
     budget = sf.Budget(epsilon=min(epsilon, 1e4), delta=1e-5)
     schema = sf.Schema(images=form)
-    curator = Curator(rows, budget, ledger=Ledger(":memory:"), dataset="benchmark", schema=schema)
+    curator = Curator(rows, budget, schema, sf.Run(ledger=Ledger(":memory:"), dataset="benchmark"))
     with timed() as taken:
         model = method.learn(curator)
     return model, {

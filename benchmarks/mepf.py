@@ -45,8 +45,8 @@ from sfumato.data.rows import EncodedImages
 from sfumato.datasets import load
 from sfumato.evaluation.grids import sample_grid
 from sfumato.methods.embedding.mepf import Mepf
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
 from sfumato.public.catalogue import load_network
 from sfumato.public.pair import Pair
 from sfumato.public.perceptual import PerceptualMap
@@ -131,7 +131,7 @@ def run(name: str, epsilon: float, seed: int, settings: dict[str, Any]) -> dict[
     if held:
         data = set_apart(data, held)
     rows = EncodedImages((data["train_x"], data["train_y"]), ImageCodec(schema.images))
-    curator = Curator(rows, budget, ledger=Ledger(":memory:"), dataset=name, schema=schema)
+    curator = Curator(rows, budget, schema, sf.Run(ledger=Ledger(":memory:"), dataset=name))
     started = time.perf_counter()
     model = method.learn(curator)
     passes = 2 if method.centred else 1

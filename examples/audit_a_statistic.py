@@ -12,7 +12,7 @@ from sfumato.data.batch import Batch
 from sfumato.data.rows import encoded_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.datasets import patients, patients_schema
-from sfumato.privacy.release import Curator
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.statistic import Resolution, Statistic
 
 
@@ -54,9 +54,11 @@ def main(rows: int = 2_000) -> tuple[NDArray[np.int64], float]:
     codec = TableCodec(schema)
     budget = sf.Budget(epsilon=1)
     curator = Curator(
-        encoded_rows(patients(rows), codec), budget, ledger=sf.Ledger(":memory:"),
-        dataset="patients", schema=schema,
-    )  # fmt: skip
+        encoded_rows(patients(rows), codec),
+        budget,
+        schema,
+        sf.Run(ledger=sf.Ledger(":memory:"), dataset="patients"),
+    )
     release = curator.release("evenness", Evenness(len(codec.names)), 1.0)
     print(
         dict(zip(codec.names, release.values.tolist(), strict=True)), "±", round(release.sigma, 1)

@@ -17,8 +17,9 @@ from sfumato.data.review import Review
 from sfumato.data.rows import PrivateRows
 from sfumato.methods.base import Method
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
+from sfumato.privacy.run import Run
 from sfumato.schema import Schema
 
 Question = Any
@@ -61,7 +62,7 @@ def questions(
 ) -> Sequence[Question]:
     """Fit a method, with seeded noise, and give what it asked."""
     recorded = Recorded(rows)
-    curator = Curator(recorded, budget, ledger=Ledger(":memory:"), dataset="test", schema=schema)
+    curator = Curator(recorded, budget, schema, Run(ledger=Ledger(":memory:"), dataset="test"))
     with drawing(Seeded()):
         method.learn(curator)
     return recorded.asked

@@ -16,8 +16,9 @@ from sfumato.data.batch import Batch
 from sfumato.data.rows import encoded_rows
 from sfumato.methods.base import Method, Model
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
+from sfumato.privacy.run import Run
 from sfumato.schema import Boolean, Categorical, Numeric, Schema
 from sfumato.statistics.counts import Axis, Counts
 
@@ -63,9 +64,8 @@ def seeded_fit(
     curator = Curator(
         encoded_rows(data, method.codec(schema), budget.max_rows_per_unit, workers, spool),
         budget,
-        ledger=Ledger(":memory:"),
-        dataset="test",
-        schema=schema,
+        schema,
+        Run(ledger=Ledger(":memory:"), dataset="test"),
     )
     with drawing(Seeded()):
         return method.learn(curator)

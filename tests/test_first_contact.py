@@ -210,7 +210,7 @@ def test_an_output_that_cannot_be_written_from_python_costs_nothing(
             sf.synthesize("people.csv", "people.toml", 1, output=Path(path))
     for path in ("file", "file/new", "/proc/out"):
         with pytest.raises((SfumatoError, OSError)):
-            sf.Pairs().fit("people.csv", "people.toml", 1, folder=Path(path))
+            sf.Pairs().fit("people.csv", "people.toml", 1, sf.Run(folder=Path(path)))
     assert left_in(folder) == before
     assert not own_ledger.exists() or Ledger(own_ledger).entries() == []
 
@@ -223,11 +223,11 @@ def test_what_is_paid_for_in_python_is_in_the_users_own_ledger(
     paid = Ledger(own_ledger).entries("people")
     assert len(paid) >= 2
     sf.Pairs(components=2, restarts=1).fit(
-        "people.csv", "people.toml", 1, folder=folder / "r", pay_again=True
+        "people.csv", "people.toml", 1, sf.Run(folder=folder / "r", pay_again=True)
     )
     assert len(Ledger(own_ledger).entries("people")) == len(paid) * 3 // 2
     sf.Pairs(components=2, restarts=1).fit(
-        "people.csv", "people.toml", 1, ledger=Ledger(":memory:")
+        "people.csv", "people.toml", 1, sf.Run(ledger=Ledger(":memory:"))
     )
     assert len(Ledger(own_ledger).entries("people")) == len(paid) * 3 // 2
 

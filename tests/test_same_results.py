@@ -76,14 +76,16 @@ def fitted(method: Any, images: bool) -> dict[str, Any]:
 def classifier(method: Any, images: bool) -> dict[str, Any]:
     from seeded import Seeded, drawing
     from sfumato.data.rows import encoded_rows
+    from sfumato.privacy.curator import Curator
     from sfumato.privacy.ledger import Ledger
-    from sfumato.privacy.release import Curator
 
     data, schema = (digits(), DIGITS) if images else (patients(1500), patients_schema())
     curator = Curator(
-        encoded_rows(data, method.codec(schema)), BUDGET, ledger=Ledger(":memory:"),
-        dataset="test", schema=schema,
-    )  # fmt: skip
+        encoded_rows(data, method.codec(schema)),
+        BUDGET,
+        schema,
+        sf.Run(ledger=Ledger(":memory:"), dataset="test"),
+    )
     with drawing(Seeded()):
         model = method.learn(curator)
     return {

@@ -134,9 +134,14 @@ def test_a_failure_leaves_nothing(
 def test_synthesis_writes_in_parts(tmp_path: Path) -> None:
     method = sf.Pairs(components=3, restarts=1)
     made = sf.synthesize(
-        people(600), SCHEMA, BUDGET, method=method, rows=1000, output=tmp_path / "a.parquet",
-        dataset="people", workers=1,
-    )  # fmt: skip
+        people(600),
+        SCHEMA,
+        BUDGET,
+        method=method,
+        rows=1000,
+        output=tmp_path / "a.parquet",
+        run=sf.Run(dataset="people", workers=1),
+    )
     assert made.data is None
     assert pa.parquet.read_table(tmp_path / "a.parquet").equals(
         sampling.rounded(Draw(made.model, 1000).whole(1), SCHEMA)

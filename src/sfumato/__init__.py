@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sfumato.privacy.budget import Budget, Guarantee, Relation
     from sfumato.privacy.gate import Gate
     from sfumato.privacy.ledger import Ledger
+    from sfumato.privacy.run import Run
     from sfumato.schema import (
         Boolean,
         Categorical,
@@ -54,6 +55,7 @@ _HOMES = {
     "sfumato.privacy.budget": ["Budget", "Guarantee", "Relation"],
     "sfumato.privacy.gate": ["Gate"],
     "sfumato.privacy.ledger": ["Ledger"],
+    "sfumato.privacy.run": ["Run"],
     "sfumato.schema": [
         "Boolean", "Categorical", "CsvFormat", "Datetime", "Identifier", "Images", "Numeric",
         "Schema", "read_schema",
@@ -86,6 +88,7 @@ __all__ = [
     "Pairs",
     "Plan",
     "Relation",
+    "Run",
     "Schema",
     "SfumatoError",
     "__version__",

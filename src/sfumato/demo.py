@@ -19,6 +19,7 @@ from sfumato.methods.base import Model
 from sfumato.methods.moments.method import Moments
 from sfumato.methods.pairs.method import Pairs
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.run import Run
 from sfumato.progress import Progress
 from sfumato.public.provenance import digest_of_file
 from sfumato.schema import Images, Schema
@@ -54,7 +55,7 @@ def _patients(folder: Path, progress: Progress) -> tuple[Model, Evaluation]:
     pa.csv.write_csv(private, folder / "patients.csv")
     (folder / "patients.toml").write_text(schema.to_toml())
     model = Pairs(target=TARGET).fit(
-        folder / "patients.csv", schema, Budget(epsilon=1), progress=progress
+        folder / "patients.csv", schema, Budget(epsilon=1), Run(progress=progress)
     )
     synthetic = model.sample()
     write_synthetic(folder / "synthetic-patients.csv", synthetic, schema)
@@ -74,7 +75,7 @@ def _digits(folder: Path, progress: Progress) -> tuple[Model, Evaluation]:
     bunch = load_digits()
     x, y = (bunch.images * 255 / 16).astype(np.uint8)[..., None], bunch.target
     schema = Schema(images=Images(height=8, width=8, classes=tuple(range(10))))
-    model = Moments().fit((x[:1400], y[:1400]), schema, Budget(epsilon=10), progress=progress)
+    model = Moments().fit((x[:1400], y[:1400]), schema, Budget(epsilon=10), Run(progress=progress))
     drawn = model.sample(4000)
     write_synthetic(folder / "synthetic-digits.npz", drawn, schema)
     found = evaluate_images(

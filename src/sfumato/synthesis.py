@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -14,9 +14,7 @@ from sfumato.errors import SfumatoError
 from sfumato.methods.base import Method, Model
 from sfumato.notebook import usual_progress
 from sfumato.privacy.budget import Budget
-from sfumato.privacy.gate import Gate
-from sfumato.privacy.ledger import Ledger
-from sfumato.progress import Progress
+from sfumato.privacy.run import Run
 from sfumato.registry import method_class
 from sfumato.sampling import Draw
 from sfumato.schema import Schema, read_schema
@@ -77,21 +75,14 @@ def synthesize(
     output: Path | str | NewTable | None = None,
     rows: int | None = None,
     seed: int = 0,
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-    folder: Path | None = None,
-    pay_again: bool = False,
-    use_saved: bool = False,
-    gate: Gate = Gate(),
-    workers: int | None = None,
-    progress: Progress | None = None,
+    run: Run = Run(),
 ) -> Synthesis:
     """Fit a method to private rows, draw a synthetic data set from it, and write it.
 
     The row count is by default the noisy count of the private rows. With an `output`, what was paid
-    for is kept beside it unless another `folder` is named; everything that could be wrong with the
-    output is noticed before anything is paid. It may be the address of a new table in a database,
-    beside which nothing is kept. Without a `ledger`, the user's own has every spend.
+    for is kept beside it unless the `run` names another folder; everything that could be wrong with
+    the output is noticed before anything is paid. It may be the address of a new table in a
+    database, beside which nothing is kept.
 
     >>> import pyarrow as pa
     >>> from sfumato.schema import Numeric
@@ -101,7 +92,7 @@ def synthesize(
     (3, True)
     """
     schema, budget = read_schema(schema), Budget.of(budget)
-    progress = progress or usual_progress()
+    run = replace(run, progress=run.progress or usual_progress())
     method = method or make_method(default_method(schema), {"seed": seed})
     if not issubclass(method.model_class, Model):
         raise SfumatoError(f"{method.name} is a classifier: it draws no rows")
@@ -112,20 +103,18 @@ def synthesize(
     if output:
         check_output(output, schema, data)
     if isinstance(output, Path):
-        folder = folder or releases_beside(output)
-        refuse_overwriting({"output": output}, inputs=[data, folder], force=True, folder=output)
-    model = method.fit(
-        data, schema, budget, ledger=ledger, dataset=dataset, folder=folder, pay_again=pay_again,
-        use_saved=use_saved, gate=gate, workers=workers, progress=progress,
-    )  # fmt: skip
-    progress("sampling", None)
+        run = replace(run, folder=run.folder or releases_beside(output))
+        inputs = [data, run.folder]
+        refuse_overwriting({"output": output}, inputs=inputs, force=True, folder=output)
+    model = method.fit(data, schema, budget, run)
+    run.tell("sampling", None)
     draw = Draw(model, rows, seed=seed)
     if isinstance(output, NewTable) or (output and draw.parts > 1):
-        draw.write(output, workers)
+        draw.write(output, run.workers)
         return Synthesis(None, model)
-    drawn = draw.whole(workers)
+    drawn = draw.whole(run.workers)
     if output:
-        progress(f"writing {output}", None)
+        run.tell(f"writing {output}", None)
         write_synthetic(output, drawn, model.schema)
     return Synthesis(drawn, model)
 

@@ -31,9 +31,10 @@ from sfumato.methods.network_learner import total_loss
 from sfumato.methods.spaces import TableSpace
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.gradients import clipped_sum_of, per_example_gradients
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
+from sfumato.privacy.run import Run
 from sfumato.schema import Categorical, Images, Numeric, Schema
 from support import SCHEMA, people
 
@@ -51,9 +52,8 @@ def seeded_fit(method: Classifier, data: Any, schema: Schema, budget: Budget = B
     curator = Curator(
         encoded_rows(data, method.codec(schema)),
         budget,
-        ledger=Ledger(":memory:"),
-        dataset="test",
-        schema=schema,
+        schema,
+        Run(ledger=Ledger(":memory:"), dataset="test"),
     )
     with drawing(Seeded()):
         return method.learn(curator)
@@ -213,11 +213,15 @@ def _first(batches: Any, rows: int) -> list[Batch]:
 def test_fitting_asks_for_one_training_and_no_more(tmp_path: Path) -> None:
     ledger = Ledger(":memory:")
     method = LocallyLinear(target="sick")
-    fitted = method.fit(people(100), SCHEMA, BUDGET, ledger=ledger, dataset="p", folder=tmp_path)
+    fitted = method.fit(
+        people(100), SCHEMA, BUDGET, Run(ledger=ledger, dataset="p", folder=tmp_path)
+    )
     (entry,) = ledger.entries("p")
     assert (entry.spend,) == fitted.guarantee.trainings
     assert (entry.spend,) == method.plan(SCHEMA, BUDGET).trainings
-    again = method.fit(people(100), SCHEMA, BUDGET, ledger=ledger, dataset="p", folder=tmp_path)
+    again = method.fit(
+        people(100), SCHEMA, BUDGET, Run(ledger=ledger, dataset="p", folder=tmp_path)
+    )
     assert np.array_equal(again.weights["weights"], fitted.weights["weights"])
     assert len(ledger.entries()) == 1
 

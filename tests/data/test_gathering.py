@@ -14,8 +14,8 @@ import sfumato as sf
 from sfumato.data import gathering
 from sfumato.data.rows import encoded_rows
 from sfumato.errors import SfumatoError
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
 from support import SCHEMA, people
 
 BUDGET = sf.Budget(epsilon=8, delta=1e-5)
@@ -35,7 +35,7 @@ def trained(table: pa.Table, spool: Path, seen: list[Any]) -> list[bytes]:
         return found
 
     rows.gathered = watched  # type: ignore[method-assign]
-    curator = Curator(rows, BUDGET, ledger=Ledger(":memory:"), dataset="test", schema=SCHEMA)
+    curator = Curator(rows, BUDGET, SCHEMA, sf.Run(ledger=Ledger(":memory:"), dataset="test"))
     with curator.asking(), drawing(Seeded()):
         model = method.learn(curator)
     return [array.tobytes() for _, array in sorted(model.weights.items())]
@@ -73,6 +73,9 @@ def test_a_full_disk_is_one_line_before_anything_is_paid(
     method = sf.LocallyLinear(target="sick", maps=2, epochs=1)
     with pytest.raises(SfumatoError, match="No space left"):
         method.fit(
-            people(50), SCHEMA, BUDGET, ledger=ledger, dataset="people", folder=tmp_path / "kept"
+            people(50),
+            SCHEMA,
+            BUDGET,
+            sf.Run(ledger=ledger, dataset="people", folder=tmp_path / "kept"),
         )
     assert not ledger.entries("people")

@@ -128,12 +128,12 @@ def test_a_spool_is_private_and_gone_after_the_run(
 
     monkeypatch.setattr("sfumato.data.rows.Spool", Watched)
     method = sf.Pairs(components=4, restarts=1)
-    method.fit(path, SCHEMA, BUDGET, folder=folder, workers=1)
+    method.fit(path, SCHEMA, BUDGET, sf.Run(folder=folder, workers=1))
     assert modes == {0o700, 0o600}
     assert not left.exists()
     tight = Schema(columns={"age": sf.Numeric(low=0, high=30)})
     with pytest.raises(SfumatoError, match="--misfit"):
-        sf.Pairs().fit(path, tight, BUDGET, folder=folder, pay_again=True, workers=1)
+        sf.Pairs().fit(path, tight, BUDGET, sf.Run(folder=folder, pay_again=True, workers=1))
     assert not left.exists()
 
 

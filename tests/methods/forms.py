@@ -16,8 +16,9 @@ from sfumato.methods.embedding.hp import Hp
 from sfumato.methods.embedding.mepf import Mepf
 from sfumato.methods.embedding.merf import Merf
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
+from sfumato.privacy.run import Run
 from sfumato.schema import Categorical, Images, Numeric, Schema
 from support import SCHEMA, people
 
@@ -86,5 +87,5 @@ def curator_of(
 ) -> Curator:
     codec = ImageCodec(schema.images) if schema.images else TableCodec(schema)
     return Curator(
-        GivenRows([rows], codec), budget, ledger=Ledger(":memory:"), dataset="t", schema=schema,
-    )  # fmt: skip
+        GivenRows([rows], codec), budget, schema, Run(ledger=Ledger(":memory:"), dataset="t")
+    )

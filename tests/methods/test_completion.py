@@ -76,7 +76,7 @@ def test_what_is_open_is_found_within_the_budget(relation: sf.Relation, epsilon:
     ledger = Ledger(":memory:")
     ledger.limit("d", budget)
     model = sf.Pairs(target="sick", **QUICK).fit(
-        rows(), schema(), budget, ledger=ledger, dataset="d"
+        rows(), schema(), budget, sf.Run(ledger=ledger, dataset="d")
     )
     found = model.schema.columns
     assert isinstance(found["pay"], Numeric)
@@ -126,7 +126,7 @@ def test_noise_that_hides_everything_is_said_and_the_run_ends_in_a_result(
     ledger = Ledger(":memory:")
     with pytest.warns(FoundWarning) as told:
         model = sf.Pairs(target="zip", **QUICK).fit(
-            rows(200), schema(), 0.1, ledger=ledger, dataset="d", folder=tmp_path
+            rows(200), schema(), 0.1, sf.Run(ledger=ledger, dataset="d", folder=tmp_path)
         )
     sentences = [str(each.message) for each in told if each.category is FoundWarning]
     for name in ("pay", "visits", "admitted", "zip"):
@@ -138,7 +138,10 @@ def test_noise_that_hides_everything_is_said_and_the_run_ends_in_a_result(
     assert "zip: (other)" in certificate_html(model)
     paid = len(ledger.entries("d"))
     sf.Pairs(target="zip", **QUICK).fit(
-        rows(200), schema(), 0.1, ledger=ledger, dataset="d", folder=tmp_path, use_saved=True
+        rows(200),
+        schema(),
+        0.1,
+        sf.Run(ledger=ledger, dataset="d", folder=tmp_path, use_saved=True),
     )
     assert len(ledger.entries("d")) == paid
 
@@ -154,7 +157,7 @@ def test_whatever_values_are_called_a_run_ends_in_a_result(tmp_path: Path) -> No
     table = pa.table({"word": WORDS * 300, "sick": [True, False, True] * (len(WORDS) * 100)})
     words = {"kind": "categorical", "values": "private"}
     declared = {"word": words, "sick": {"kind": "boolean"}}
-    model = sf.Pairs(**QUICK).fit(table, declared, sf.Budget(epsilon=4), gate=sf.Gate(None))
+    model = sf.Pairs(**QUICK).fit(table, declared, sf.Budget(epsilon=4), sf.Run(gate=sf.Gate(None)))
     values = model.schema.columns["word"].values
     assert set(values) == {"1", "x", "#", '"', "a\x7fb", "é", "e\u0301"}
     assert Schema.from_toml(model.schema.to_toml()) == model.schema
@@ -208,7 +211,9 @@ def test_columns_of_which_little_will_be_told_are_named_before_anything_is_paid(
             seen.append((stage, len(ledger.entries("d"))))
 
     with pytest.warns(PrivateWarning, match="column 'id' has 900 values; those that about") as told:
-        sf.Pairs(**QUICK).fit(ids, declared, 1.0, ledger=ledger, dataset="d", progress=watched)
+        sf.Pairs(**QUICK).fit(
+            ids, declared, 1.0, sf.Run(ledger=ledger, dataset="d", progress=watched)
+        )
     assert told
     assert ("releasing values-1-id", 0) in seen
 
@@ -217,7 +222,7 @@ def test_a_run_goes_on_from_what_was_found(tmp_path: Path) -> None:
     ledger = Ledger(":memory:")
     both = [
         sf.Pairs(target="sick", seed=seed, **QUICK).fit(
-            rows(), schema(), 1, ledger=ledger, dataset="d", folder=tmp_path
+            rows(), schema(), 1, sf.Run(ledger=ledger, dataset="d", folder=tmp_path)
         )
         for seed in (0, 1)
     ]
@@ -225,7 +230,7 @@ def test_a_run_goes_on_from_what_was_found(tmp_path: Path) -> None:
     assert len(ledger.entries("d")) == len(both[0].guarantee.spends)
     with pytest.warns(SavedAnswersWarning, match="about the rows as they were then"):
         other = sf.Pairs(target="sick", **QUICK).fit(
-            rows(seed=1), schema(), 1, ledger=ledger, dataset="d", folder=tmp_path
+            rows(seed=1), schema(), 1, sf.Run(ledger=ledger, dataset="d", folder=tmp_path)
         )
     assert other.schema == both[0].schema
     assert len(ledger.entries("d")) == len(both[0].guarantee.spends)
@@ -234,7 +239,7 @@ def test_a_run_goes_on_from_what_was_found(tmp_path: Path) -> None:
 def test_questions_follow_the_answers_and_not_the_rows() -> None:
     """On a neighbour, with the same noise, the same is found: nothing goes past the curator."""
     from sfumato.methods.completion import complete
-    from sfumato.privacy.release import Curator
+    from sfumato.privacy.curator import Curator
 
     table = rows(3000, seed=5)
     budget = sf.Budget(epsilon=1)

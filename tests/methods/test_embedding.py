@@ -19,6 +19,7 @@ from sfumato.methods.embedding.merf import Merf
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.run import Run
 from sfumato.progress import Progress, silent
 from support import SCHEMA, people
 
@@ -136,9 +137,11 @@ def test_fit_reads_frames_and_takes_up_saved_releases(form: str, tmp_path: Path)
             people(50),
             SCHEMA,
             Budget(epsilon=1),
-            folder=tmp_path,
-            dataset="people",
-            progress=lambda stage, fraction: stages.append(stage),
+            Run(
+                folder=tmp_path,
+                dataset="people",
+                progress=lambda stage, fraction: stages.append(stage),
+            ),
         )
         for _ in range(2)
     ]
@@ -153,10 +156,8 @@ def test_an_interrupted_training_goes_on_where_it_stopped(tmp_path: Path) -> Non
         return method.fit(
             people(50),
             SCHEMA,
-            Budget(epsilon=1000),  # with little noise, training does not end early
-            folder=folder,
-            dataset="people",
-            progress=progress,
+            Budget(epsilon=1000),
+            Run(folder=folder, dataset="people", progress=progress),
         )
 
     def interrupt(stage: str, part: float | None) -> None:
@@ -184,8 +185,8 @@ def test_other_seeds_and_longer_trainings_cost_nothing(
 ) -> None:
     ledger, budget = Ledger(":memory:"), Budget(epsilon=PLENTY)
     fits = [
-        kind(target="sick", **changes).fit(  # type: ignore[call-arg]
-            people(60), SCHEMA, budget, ledger=ledger, dataset="d", folder=tmp_path
+        kind(target="sick", **changes).fit(
+            people(60), SCHEMA, budget, Run(ledger=ledger, dataset="d", folder=tmp_path)
         )
         for changes in ({"steps": 2}, {"steps": 2, "seed": 1}, {"steps": 3})
     ]

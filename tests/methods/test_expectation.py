@@ -18,9 +18,10 @@ from sfumato.methods.expectation import Expectation
 from sfumato.methods.moments.method import Moments
 from sfumato.methods.pairs.method import Pairs
 from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.noise import discrete_gaussian
-from sfumato.privacy.release import Curator
+from sfumato.privacy.run import Run
 from sfumato.registry import method_class
 from sfumato.schema import Categorical, Images, Numeric, Schema
 from sfumato.statistics.frequencies import LowFrequencies
@@ -63,7 +64,7 @@ def noise_of_a_fit(
 
     rows = encoded_rows(data, method.codec(schema))
     ledger = Ledger(":memory:")
-    wall = Curator(rows, budget, ledger=ledger, dataset="t", schema=schema)
+    wall = Curator(rows, budget, schema, Run(ledger=ledger, dataset="t"))
     with drawing(Recorded()):
         method.learn(wall)
     return [each / r.spend.scale for each, r in zip(drawn, wall.releases, strict=True)]

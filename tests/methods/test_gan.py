@@ -27,6 +27,7 @@ from seeded import Seeded  # noqa: E402
 from sfumato.loading import load  # noqa: E402
 from sfumato.methods.gan.method import Gan  # noqa: E402
 from sfumato.privacy.dpsgd import State  # noqa: E402
+from sfumato.privacy.run import Run  # noqa: E402
 from sfumato.public.pair import Pair  # noqa: E402
 
 TABLE = Schema(
@@ -96,8 +97,8 @@ def test_images_are_learned_in_pixels_and_in_features(
     ledger = Ledger(":memory:")
     models = [
         method.fit(
-            shades(300), SHAPES, Budget(epsilon=20), ledger=ledger, dataset="shades",
-            folder=tmp_path / "releases",
+            shades(300), SHAPES, Budget(epsilon=20),
+            Run(ledger=ledger, dataset="shades", folder=tmp_path / "releases"),
         )
         for _ in range(2)
     ]  # fmt: skip

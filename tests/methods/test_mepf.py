@@ -25,6 +25,7 @@ from sfumato.loading import load  # noqa: E402
 from sfumato.methods.embedding import picture_bank  # noqa: E402
 from sfumato.methods.embedding.picture_bank import Moving, PictureBank, refine  # noqa: E402
 from sfumato.methods.embedding.training import Target  # noqa: E402
+from sfumato.privacy.run import Run  # noqa: E402
 from sfumato.public.catalogue import load_network, register_network  # noqa: E402
 from sfumato.public.extractor import Extractor  # noqa: E402
 from sfumato.public.pair import Pair  # noqa: E402
@@ -141,7 +142,7 @@ def test_a_network_that_is_not_there_costs_nothing(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     with pytest.raises(SfumatoError, match="no weights of vgg19 here: put"):
         Mepf(network="vgg19").fit(
-            coloured(20), COLOUR, Budget(epsilon=1), ledger=ledger, dataset="colours"
+            coloured(20), COLOUR, Budget(epsilon=1), Run(ledger=ledger, dataset="colours")
         )
     assert ledger.entries() == []
 

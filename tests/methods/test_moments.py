@@ -92,7 +92,7 @@ def test_other_seeds_and_other_arithmetic_cost_nothing(
     for seed, eigh in ((0, plain), (1, plain), (0, otherwise)):
         monkeypatch.setattr("numpy.linalg.eigh", eigh)
         model = sf.Moments(seed=seed).fit(
-            data, schema, budget, ledger=ledger, dataset="d", folder=tmp_path
+            data, schema, budget, sf.Run(ledger=ledger, dataset="d", folder=tmp_path)
         )
         values.append([release.values.tolist() for release in model.releases])
         assert model.guarantee.epsilon <= 20
@@ -198,7 +198,7 @@ def test_a_refit_from_saved_releases_finds_the_same_levels(tmp_path: Path) -> No
     ledger, budget = Ledger(":memory:"), sf.Budget(epsilon=10, delta=1e-5)
     first, again = (
         sf.Moments(detail=True).fit(
-            digits(), SCHEMA, budget, ledger=ledger, dataset="d", folder=tmp_path
+            digits(), SCHEMA, budget, sf.Run(ledger=ledger, dataset="d", folder=tmp_path)
         )
         for _ in range(2)
     )

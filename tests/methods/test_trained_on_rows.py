@@ -32,6 +32,7 @@ from sfumato.methods.latent import discriminator
 from sfumato.methods.latent.dre import Dre
 from sfumato.methods.latent.mge import Mge
 from sfumato.privacy.dpsgd import Schedule
+from sfumato.privacy.run import Run
 from sfumato.public.pair import Pair
 
 PICTURES = Schema(images=Images(height=8, width=8, channels=1, classes=("cat", "dog")))
@@ -102,7 +103,9 @@ def test_what_no_training_can_go_on_with_costs_nothing(method: Method) -> None:
     ledger = Ledger(":memory:")
     several = Budget(epsilon=1, max_rows_per_unit=2)
     with pytest.raises(SfumatoError, match="protects single rows"):
-        method.fit(pa.table(people(50)), SCHEMA, several, ledger=ledger, gate=Gate(0.5, share=0.1))
+        method.fit(
+            pa.table(people(50)), SCHEMA, several, Run(ledger=ledger, gate=Gate(0.5, share=0.1))
+        )
     assert not ledger.entries()
 
 
@@ -112,6 +115,6 @@ def test_a_noisy_gate_and_a_training_together_spend_the_budget() -> None:
     method = LocallyLinear(target="sick", rate=0.5, epochs=2)
     gate = Gate(0.5, share=0.1)
     model = method.fit(
-        people(500), SCHEMA, Budget(epsilon=2), ledger=ledger, dataset="people", gate=gate
+        people(500), SCHEMA, Budget(epsilon=2), Run(ledger=ledger, dataset="people", gate=gate)
     )
     assert 0.99 * 2 < model.guarantee.epsilon <= 2

@@ -19,10 +19,11 @@ from seeded import Seeded, drawing
 from sfumato.data.batch import Batch
 from sfumato.data.rows import GivenRows
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.dpsgd import Arrays, Examples, Learner, Schedule, State
 from sfumato.privacy.gradients import clipped_gradients
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
+from sfumato.privacy.run import Run
 from support import SCHEMA
 
 BUDGET = Budget(epsilon=50, delta=1e-5)
@@ -76,9 +77,11 @@ def train(
 ) -> State:
     points = MIDDLE.numpy() + 0.02 * np.random.default_rng(0).standard_normal((400, 2))
     curator = Curator(
-        GivenRows([unit_rows(points.tolist())]), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA,
-        folder=folder,
-    )  # fmt: skip
+        GivenRows([unit_rows(points.tolist())]),
+        BUDGET,
+        SCHEMA,
+        Run(ledger=ledger, dataset="d", folder=folder),
+    )
     with drawing(randomness):
         return curator.train("gan", learner or TinyGan(), SCHEDULE)
 

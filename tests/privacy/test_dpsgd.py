@@ -22,10 +22,11 @@ from sfumato.data.rows import GivenRows
 from sfumato.errors import SfumatoError
 from sfumato.privacy.answers import digest_of, training_from_bytes
 from sfumato.privacy.budget import GRADIENT_BITS, Budget, Relation, TrainingSpend
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.dpsgd import Learner, Schedule, State
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.planning import plan_training
-from sfumato.privacy.release import Curator
+from sfumato.privacy.run import Run
 from sfumato.privacy.sampled_gaussian import joint_epsilon
 from sfumato.storage import next_of
 from support import SCHEMA, coded, count_statistic, rewritten
@@ -124,14 +125,16 @@ def curator(
     use_saved: bool = False,
 ) -> Curator:
     return Curator(
-        GivenRows(rows),  # type: ignore[arg-type]
+        GivenRows(rows),
         budget,
-        ledger=ledger or Ledger(":memory:"),
-        dataset="d",
-        schema=SCHEMA,
-        folder=folder,
-        pay_again=pay_again,
-        use_saved=use_saved,
+        SCHEMA,
+        Run(
+            ledger=ledger or Ledger(":memory:"),
+            dataset="d",
+            folder=folder,
+            pay_again=pay_again,
+            use_saved=use_saved,
+        ),
     )
 
 
@@ -466,16 +469,16 @@ from sfumato.data.rows import GivenRows
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.dpsgd import Schedule
 from sfumato.privacy.ledger import Ledger
-import sfumato.privacy.release as release
+from sfumato.privacy.curator import Curator
+from sfumato.privacy.run import Run
 
 def die(*_): os.kill(os.getpid(), signal.SIGKILL)
 
 random = Seeded()
 plain = random.noise
 random.noise = lambda size, sigma: die() if random.steps == 3 else plain(size, sigma)
-wall = release.Curator(GivenRows([unit_rows([[0.3, 0.4]])]), Budget(epsilon=1, delta=1e-5),
-                       ledger=Ledger({ledger!r}), dataset="d", schema=SCHEMA,
-                       folder=Path({folder!r}))
+wall = Curator(GivenRows([unit_rows([[0.3, 0.4]])]), Budget(epsilon=1, delta=1e-5), SCHEMA,
+               Run(ledger=Ledger({ledger!r}), dataset="d", folder=Path({folder!r})))
 with drawing(random):
     wall.train("t", Adder(2), Schedule(rate=0.5, epochs=3, clip=1.0, learning_rate=0.1))
 """
@@ -488,9 +491,11 @@ def test_kill_9_in_the_fourth_step_loses_no_spend_and_pays_no_second(tmp_path: P
     assert len(Ledger(path).entries("d")) == 1
     random = Seeded(3)
     wall = Curator(
-        GivenRows([unit_rows([[0.3, 0.4]])]), BUDGET, ledger=Ledger(path), dataset="d",
-        schema=SCHEMA, folder=folder,
-    )  # fmt: skip
+        GivenRows([unit_rows([[0.3, 0.4]])]),
+        BUDGET,
+        SCHEMA,
+        Run(ledger=Ledger(path), dataset="d", folder=folder),
+    )
     with drawing(random):
         assert wall.train("t", Adder(2), SCHEDULE).step == 6
     assert random.steps == 3

@@ -20,9 +20,10 @@ from sfumato.errors import SfumatoError
 from sfumato.methods.pairs.method import Pairs
 from sfumato.privacy import wall
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
+from sfumato.privacy.run import Run
 from sfumato.schema import Boolean, Categorical, Identifier, Numeric, Schema
 from support import SCHEMA, coded, count_statistic, people
 
@@ -32,9 +33,11 @@ QUICK = Pairs(components=2, restarts=1)
 
 def asked(values: list[int], folder: Path | None, ledger: Ledger, **options: bool) -> Curator:
     return Curator(
-        GivenRows([coded(values)]), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA,
-        folder=folder, **options,
-    )  # fmt: skip
+        GivenRows([coded(values)]),
+        BUDGET,
+        SCHEMA,
+        Run(ledger=ledger, dataset="d", folder=folder, **options),
+    )
 
 
 def test_a_run_that_would_pass_the_limit_spends_nothing_at_all() -> None:
@@ -90,7 +93,10 @@ def test_an_interrupted_run_takes_up_its_own_reservation(tmp_path: Path) -> None
 def test_a_finished_fit_leaves_nothing_reserved(tmp_path: Path, folder: bool) -> None:
     ledger = Ledger(":memory:")
     QUICK.fit(
-        people(200), SCHEMA, 2.0, ledger=ledger, dataset="d", folder=tmp_path if folder else None
+        people(200),
+        SCHEMA,
+        2.0,
+        Run(ledger=ledger, dataset="d", folder=tmp_path if folder else None),
     )
     assert ledger.entries("d")
     assert ledger.reservations() == []
@@ -212,9 +218,16 @@ def test_nothing_public_tells_whether_rows_have_changed(
             table = pa.table({"town": rows, "new": [False] * len(rows)})
             try:
                 QUICK.fit(
-                    table, schema, Budget(epsilon=200), ledger=Ledger(place / "l.sqlite"),
-                    dataset="d", folder=place / "releases", **more,
-                )  # fmt: skip
+                    table,
+                    schema,
+                    Budget(epsilon=200),
+                    Run(
+                        ledger=Ledger(place / "l.sqlite"),
+                        dataset="d",
+                        folder=place / "releases",
+                        **more,
+                    ),
+                )
                 codes.append(0)
             except SfumatoError as error:
                 codes.append(str(error))
@@ -249,9 +262,11 @@ def test_two_folders_are_two_runs(tmp_path: Path) -> None:
 
 def test_misfits_are_counted_once_and_first() -> None:
     wall = Curator(
-        EncodedTable(people(50), TableCodec(SCHEMA)), BUDGET, ledger=Ledger(":memory:"),
-        dataset="d", schema=SCHEMA, gate=Gate(0.5, share=0.5),
-    )  # fmt: skip
+        EncodedTable(people(50), TableCodec(SCHEMA)),
+        BUDGET,
+        SCHEMA,
+        Run(ledger=Ledger(":memory:"), dataset="d", gate=Gate(0.5, share=0.5)),
+    )
     wall.release_misfits("misfits", count_statistic(2))
     with pytest.raises(SfumatoError, match="before all other questions, and once"):
         wall.release_misfits("misfits", count_statistic(2))
@@ -272,7 +287,7 @@ def test_a_noisy_gate_is_paid_for_and_part_of_the_promise(tmp_path: Path) -> Non
     good = pa.table({"x": rng.random(4000), "y": rng.random(4000) < 0.5})
     ledger = Ledger(":memory:")
     model = QUICK.fit(
-        good, schema, Budget(epsilon=2), ledger=ledger, dataset="d", gate=Gate(0.2, share=0.05)
+        good, schema, Budget(epsilon=2), Run(ledger=ledger, dataset="d", gate=Gate(0.2, share=0.05))
     )
     assert model.guarantee.spends[0].name == "misfits"
     assert 1.9 < model.guarantee.epsilon <= 2
@@ -280,13 +295,15 @@ def test_a_noisy_gate_is_paid_for_and_part_of_the_promise(tmp_path: Path) -> Non
     bad = pa.table({"x": rng.random(4000) + 0.5, "y": rng.random(4000) < 0.5})
     with pytest.raises(SfumatoError, match=r"noisy counts, more than 20.0% .* in 'x'"):
         QUICK.fit(
-            bad, schema, Budget(epsilon=2), ledger=ledger, dataset="d", folder=tmp_path,
-            gate=Gate(0.2, share=0.05),
-        )  # fmt: skip
+            bad,
+            schema,
+            Budget(epsilon=2),
+            Run(ledger=ledger, dataset="d", folder=tmp_path, gate=Gate(0.2, share=0.05)),
+        )
     assert ledger.reservations() == []  # it was decided not to go on
     with pytest.raises(SfumatoError, match="do not fit the schema, and nothing was paid"):
         QUICK.fit(bad, schema, Budget(epsilon=2))
-    QUICK.fit(bad, schema, Budget(epsilon=2), gate=Gate(None))
+    QUICK.fit(bad, schema, Budget(epsilon=2), Run(gate=Gate(None)))
 
 
 def test_ids_of_people_with_several_rows_belong_together() -> None:
@@ -324,12 +341,11 @@ import sqlite3
 from pathlib import Path
 import numpy as np
 from sfumato import storage
-from seeded import Counting, drawing
-from sfumato.data.rows import EncodedTable, GivenRows
-from sfumato.data.table_codec import TableCodec
-from sfumato.privacy import ledger, release
-from sfumato.privacy import wall
+from sfumato.data.rows import GivenRows
+from sfumato.privacy import asking, ledger, vault
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.curator import Curator
+from sfumato.privacy.run import Run
 from support import SCHEMA, coded, count_statistic
 
 from sfumato.privacy.noise import discrete_gaussian
@@ -354,7 +370,8 @@ def counted(function):
 for module, names in (
     (storage.os, ("open", "fsync", "replace", "chmod", "posix_fallocate")),
     (storage, ("take_place", "next_of", "slot")),
-    (release, ("take_place", "slot", "digest_of")),
+    (vault, ("take_place", "digest_of")),
+    (asking, ("slot", "digest_of")),
     (ledger.Ledger, ("reserve", "record", "answered", "close", "_insert", "_keep_totals")),
     (GivenRows, ("sum", "review")),
 ):
@@ -362,9 +379,9 @@ for module, names in (
         setattr(module, name, counted(getattr(module, name)))
 
 def run():
-    wall = release.Curator(
-        GivenRows([coded([0, 1, 1])]), Budget(epsilon=1), ledger=ledger.Ledger(book), dataset="d",
-        schema=SCHEMA, folder=folder,
+    wall = Curator(
+        GivenRows([coded([0, 1, 1])]), Budget(epsilon=1), SCHEMA,
+        Run(ledger=ledger.Ledger(book), dataset="d", folder=folder),
     )
     for name in ("first", "second"):
         wall.release(name, count_statistic(), 0.5)
@@ -416,9 +433,10 @@ sys.path.insert(0, {tests!r})
 from pathlib import Path
 from sfumato.data.rows import GivenRows
 from sfumato.errors import SfumatoError
-from sfumato.privacy import ledger, release
-from sfumato.privacy import wall
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.curator import Curator
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.run import Run
 from support import SCHEMA, coded, count_statistic
 
 class Slow(GivenRows):
@@ -427,9 +445,9 @@ class Slow(GivenRows):
         time.sleep(0.3)  # so that all of them ask while one has paid
         return super().sum(statistic)
 
-wall = release.Curator(
-    Slow([coded([0, 1, 1])]), Budget(epsilon=1), ledger=ledger.Ledger({book!r}), dataset="d",
-    schema=SCHEMA, folder=Path({folder!r}), pay_again={again},
+wall = Curator(
+    Slow([coded([0, 1, 1])]), Budget(epsilon=1), SCHEMA,
+    Run(ledger=Ledger({book!r}), dataset="d", folder=Path({folder!r}), pay_again={again}),
 )
 sys.stdin.readline()
 try:

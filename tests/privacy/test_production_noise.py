@@ -21,7 +21,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import sfumato as sf
-from sfumato.privacy.release import Curator
+from sfumato.privacy.curator import Curator
 from sfumato.data.table_codec import TableCodec
 from sfumato.statistics.counts import Axis, Counts
 
@@ -32,7 +32,7 @@ released = []
 for epsilon in (0.5, 4):
     curator = Curator.of(
         rows, TableCodec(schema, 4096), schema, sf.Budget(epsilon=epsilon),
-        ledger=sf.Ledger(":memory:"), dataset="d",
+        sf.Run(ledger=sf.Ledger(":memory:"), dataset="d"),
     )
     release = curator.release("counts", counts, 1.0)
     released.append([release.sigma, release.values.tolist()])
@@ -45,14 +45,14 @@ import pyarrow as pa
 import sfumato as sf
 from sfumato.data.table_codec import TableCodec
 from sfumato.privacy.ahead import Ahead
-from sfumato.privacy.release import Curator
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.selection import Selection
 
 schema = sf.read_schema({"columns": {"x": {"kind": "categorical", "values": "private"}}})
 rows = pa.table({"x": [str(value) for value in range(500) for _ in range(1000)]})
 curator = Curator.of(
-    rows, TableCodec(schema), schema, sf.Budget(epsilon=1), ledger=sf.Ledger(":memory:"),
-    dataset="d", ahead=Ahead(0.5, 1e-9),
+    rows, TableCodec(schema), schema, sf.Budget(epsilon=1),
+    sf.Run(ledger=sf.Ledger(":memory:"), dataset="d"), ahead=Ahead(0.5, 1e-9),
 )
 release = curator.release_ahead("values", Selection("x", 1e-9), 0.5)
 print(json.dumps([[release.sigma, (release.values - 1000).tolist()]]))
@@ -65,12 +65,12 @@ from learners import Plain, unit_rows
 import sfumato as sf
 from sfumato.data.rows import GivenRows
 from sfumato.privacy.dpsgd import Schedule
-from sfumato.privacy.release import Curator
+from sfumato.privacy.curator import Curator
 from support import SCHEMA
 steps, size = 4, 2000
 curator = Curator(
-    GivenRows([unit_rows([[0.0] * size])]), sf.Budget(epsilon=1), ledger=sf.Ledger(":memory:"),
-    dataset="d", schema=SCHEMA,
+    GivenRows([unit_rows([[0.0] * size])]), sf.Budget(epsilon=1), SCHEMA,
+    sf.Run(ledger=sf.Ledger(":memory:"), dataset="d"),
 )
 learner = Plain(size)
 learner.module.double()

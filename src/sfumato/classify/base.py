@@ -22,8 +22,8 @@ from sfumato.methods.base import Fitted, Method, Plan
 from sfumato.methods.expectation import Expectation
 from sfumato.methods.spaces import PointSpace, TableSpace, space_of
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_training
-from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema, Value
 

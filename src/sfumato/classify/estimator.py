@@ -26,6 +26,7 @@ from sfumato.data.spelling import Spellings
 from sfumato.privacy.budget import Budget, Guarantee, Relation
 from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.run import Run
 from sfumato.schema import Categorical, Column, Images, Numeric, Schema
 
 FROM_DATA = "from data"
@@ -142,9 +143,11 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             self._rows(X, _numbers(y if given is None else given, self.classes_)),
             self._schema(),
             budget,
-            ledger=Ledger(self.ledger) if self.ledger else None,
-            dataset=self.dataset,
-            gate=Gate(None),  # values outside are clamped, as the parameters say
+            Run(
+                ledger=Ledger(self.ledger) if self.ledger else None,
+                dataset=self.dataset,
+                gate=Gate(None),
+            ),
         )
         # The mark goes wherever the model goes: into its file and onto its certificate.
         guarantee = replace(model.guarantee, caveats=self._caveats)

@@ -38,6 +38,7 @@ from sfumato.cli.options import (
 from sfumato.cli.synthesis import alone, budget_of, pairs, print_guarantee, show, write_certificate
 from sfumato.errors import SfumatoError
 from sfumato.privacy.budget import Relation
+from sfumato.privacy.run import Run
 
 app = typer.Typer(
     help="Train a differentially private classifier that explains itself.", no_args_is_help=True
@@ -102,14 +103,16 @@ def train(
             private_data(data, dataset),
             public,
             budget,
-            ledger=open_ledger(ledger),
-            dataset=dataset,
-            folder=folder,
-            pay_again=pay_again,
-            use_saved=use_saved,
-            gate=Gate.of(misfit, misfit_budget),
-            workers=workers,
-            progress=progress,
+            Run(
+                ledger=open_ledger(ledger),
+                dataset=dataset,
+                folder=folder,
+                pay_again=pay_again,
+                use_saved=use_saved,
+                gate=Gate.of(misfit, misfit_budget),
+                workers=workers,
+                progress=progress,
+            ),
         )
         model.save(output)
     write_certificate(model, report, output.name, model=output)

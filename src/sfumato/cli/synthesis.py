@@ -52,6 +52,7 @@ from sfumato.cli.options import (
 from sfumato.errors import SfumatoError, not_negative, within
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.doubts import doubts
+from sfumato.privacy.run import Run
 
 if TYPE_CHECKING:
     from sfumato.data.new_table import NewTable
@@ -109,14 +110,24 @@ def synth(
         raise SfumatoError("images cannot be written to the standard output: name a file")
     with progress_display(quiet) as progress, alone(file, progress):
         made = synthesize(
-            private_data(data, dataset, engine), public,
+            private_data(data, dataset, engine),
+            public,
             budget_of(epsilon, delta, relation, rows_per_unit),
-            method=method_of(public, method, target, settings, seed), output=place, rows=rows,
-            seed=seed, ledger=open_ledger(ledger), dataset=dataset or spark_name(data, engine),
-            folder=folder,
-            pay_again=pay_again, use_saved=use_saved, gate=Gate.of(misfit, misfit_budget),
-            workers=workers, progress=progress,
-        )  # fmt: skip
+            method=method_of(public, method, target, settings, seed),
+            output=place,
+            rows=rows,
+            seed=seed,
+            run=Run(
+                ledger=open_ledger(ledger),
+                dataset=dataset or spark_name(data, engine),
+                folder=folder,
+                pay_again=pay_again,
+                use_saved=use_saved,
+                gate=Gate.of(misfit, misfit_budget),
+                workers=workers,
+                progress=progress,
+            ),
+        )
         if place is None:
             print_rows(made.data, public)
         if model:
@@ -172,12 +183,20 @@ def fit(
     chosen = method_of(public, method, target, settings, seed)
     with progress_display(quiet) as progress, alone(output, progress):
         fitted = chosen.fit(
-            private_data(data, dataset, engine), public,
+            private_data(data, dataset, engine),
+            public,
             budget_of(epsilon, delta, relation, rows_per_unit),
-            ledger=open_ledger(ledger), dataset=dataset or spark_name(data, engine),
-            folder=folder, pay_again=pay_again, use_saved=use_saved,
-            gate=Gate.of(misfit, misfit_budget), workers=workers, progress=progress,
-        )  # fmt: skip
+            Run(
+                ledger=open_ledger(ledger),
+                dataset=dataset or spark_name(data, engine),
+                folder=folder,
+                pay_again=pay_again,
+                use_saved=use_saved,
+                gate=Gate.of(misfit, misfit_budget),
+                workers=workers,
+                progress=progress,
+            ),
+        )
         fitted.save(output)
     write_certificate(fitted, report, output.name, model=output)
     if not quiet:

@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from safetensors.numpy import save
 from sfumato.data.condition import Wanted
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SavedAnswersWarning, SfumatoError, not_negative, within
+from sfumato.errors import SavedAnswersWarning, SfumatoError, not_negative
 from sfumato.methods.completion import complete, kept_back
 from sfumato.methods.expectation import Expectation
 from sfumato.methods.misfit_gate import MisfitError, pass_noisy_gate
@@ -26,9 +26,8 @@ from sfumato.notebook import usual_progress
 from sfumato.privacy.ahead import Ahead
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend
-from sfumato.privacy.gate import Gate
-from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
+from sfumato.privacy.curator import Curator
+from sfumato.privacy.run import Run
 from sfumato.progress import Progress, silent
 from sfumato.public.provenance import Provenance
 from sfumato.schema import Schema, read_schema
@@ -128,31 +127,16 @@ class Method(ABC):
         data: Any,
         schema: Schema | str | Path | Mapping[str, Any],
         budget: Budget | float,
-        *,
-        ledger: Ledger | None = None,
-        dataset: str | None = None,
-        folder: Path | None = None,
-        pay_again: bool = False,
-        use_saved: bool = False,
-        gate: Gate = Gate(),
-        workers: int | None = None,
-        progress: Progress | None = None,
+        run: Run = Run(),
     ) -> Any:
         """Fit to private rows: a path, a frame, or arrays of images.
 
-        The schema may also be the path of its file or a dict, the budget an epsilon.
+        The schema may also be the path of its file or a dict, the budget an epsilon. The `run` says
+        who pays, where answers are kept, and how rows are read.
 
         All rows are read once, to see that they can be, and that they fit the schema as far as the
-        `gate` asks; then every spend goes to the `ledger` under the name `dataset` before anything
-        is worked out from them. The ledger is the user's own unless another one is given;
-        `Ledger(":memory:")` is forgotten with the process.
-
-        Releases are saved in `folder`; fitting again takes them up at no cost, whatever the rows
-        are by then. `pay_again` asks everything anew, and pays for it; it is also needed where the
-        folder holds the answers to other questions (another budget, say). With `use_saved` nothing
-        is paid at all.
-
-        Large files are read by all cores, or by so many `workers`; the result is the same.
+        run's gate asks; then every spend goes to the ledger before anything is worked out from
+        them.
         """
         schema, budget = read_schema(schema), Budget.of(budget)
         if schema.open and not self.completes:
@@ -160,48 +144,41 @@ class Method(ABC):
                 f"{self.name} needs public bounds and values, but '{next(iter(schema.open))}' is "
                 "declared private: declare it from public knowledge, or use pairs"
             )
-        within(workers=(workers, 1, 1024))
-        progress = progress or usual_progress()
+        run = replace(run, progress=run.progress or usual_progress())
         settings = {key: value for key, value in asdict(self).items() if key not in self.free}
         curator = Curator.of(
             data,
             self.codec(schema),
             schema,
             budget,
-            ledger=ledger,
-            dataset=dataset,
+            run,
             asker={"method": self.name, "settings": settings},
-            folder=folder,
-            pay_again=pay_again,
-            use_saved=use_saved,
-            gate=gate,
             ahead=kept_back(schema, budget) if schema.open else Ahead(),
-            workers=workers,
-            progress=progress,
         )
         if self.trains:
             curator.refuse_training(self.name)
+        folder = run.folder
 
         def waiting() -> None:
-            progress("waiting for another run with the same folder of releases", None)
+            run.tell("waiting for another run with the same folder of releases", None)
 
         try:
             with locked(folder / "run", waiting) if folder else nullcontext(), curator.asking():
-                if gate.share and gate.most is not None:
-                    pass_noisy_gate(curator, gate.most)
+                if run.gate.share and run.gate.most is not None:
+                    pass_noisy_gate(curator, run.gate.most)
                 if schema.open:
                     found = complete(curator)
                     codec = self.codec(found)
                     assert isinstance(codec, TableCodec)
                     curator.see_through(found, codec)
-                fitted = self.learn(curator, progress)
+                fitted = self.learn(curator, run.tell)
         except BaseException as stop:
             # Nothing is kept that could be gone on with, or it was decided not to.
             if folder is None or isinstance(stop, MisfitError):
                 curator.close()
             raise
         curator.close()
-        if curator.taken_up and not use_saved:
+        if curator.taken_up and not run.use_saved:
             warnings.warn(
                 f"answers of {max(curator.taken_up)} were taken up from {folder}, at no cost: they "
                 "are about the rows as they were then. For the rows as they are now, pay again "

@@ -22,8 +22,8 @@ from sfumato.errors import FoundWarning
 from sfumato.privacy.ahead import Ahead
 from sfumato.privacy.answers import Release, told_values
 from sfumato.privacy.budget import Budget, Spend
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend
-from sfumato.privacy.release import Curator
 from sfumato.privacy.selection import Selection
 from sfumato.schema import (
     OTHER,

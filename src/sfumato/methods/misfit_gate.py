@@ -6,7 +6,7 @@ import numpy as np
 
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
-from sfumato.privacy.release import Curator
+from sfumato.privacy.curator import Curator
 from sfumato.statistics.counts import Axis, Counts
 
 

@@ -23,9 +23,10 @@ from sfumato.data.image_codec import ImageCodec
 from sfumato.data.rows import GivenRows, PrivateRows
 from sfumato.data.table_codec import TableCodec
 from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
+from sfumato.privacy.run import Run
 from sfumato.privacy.statistic import Statistic
 from sfumato.schema import Schema
 
@@ -45,6 +46,11 @@ class Learns(Protocol):
 
     def learn(self, curator: Curator) -> Any:
         """Ask the curator, and make a model of its answers."""
+
+
+def forgotten_run() -> Run:
+    """Give a run whose ledger is forgotten, and that stops for nothing."""
+    return Run(ledger=Ledger(":memory:"), dataset="audit", gate=Gate(None))
 
 
 @dataclass(frozen=True)
@@ -70,14 +76,7 @@ class _Tape(Curator):
         schema: Schema,
         recorded: list[Integers] | None = None,
     ) -> None:
-        super().__init__(
-            rows,
-            budget,
-            ledger=Ledger(":memory:"),
-            dataset="audit",
-            schema=schema,
-            gate=Gate(None),
-        )
+        super().__init__(rows, budget, schema, forgotten_run())
         self.questions: list[str] = []
         self.sums: list[_Sum] = []
         self.answers: list[Integers] = []

@@ -45,10 +45,9 @@ from sfumato.data.table_codec import TableCodec
 from sfumato.data.writing import write_synthetic
 from sfumato.errors import SfumatoError
 from sfumato.privacy import wall
+from sfumato.privacy.audit import forgotten_run
 from sfumato.privacy.budget import Budget, Guarantee, Relation, Spend, TrainingSpend
-from sfumato.privacy.gate import Gate
-from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.release import Curator
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.schema import Schema
 
@@ -152,9 +151,7 @@ class _Recorder(Curator):
     """A curator that remembers what it was asked."""
 
     def __init__(self, rows: PrivateRows, budget: Budget, schema: Schema) -> None:
-        super().__init__(
-            rows, budget, ledger=Ledger(":memory:"), dataset="audit", schema=schema, gate=Gate(None)
-        )
+        super().__init__(rows, budget, schema, forgotten_run())
         self.asked: list[_Question] = []
 
     def release(self, name: str, statistic: Statistic, share: float) -> Any:
@@ -183,10 +180,7 @@ def measure_releases(
     seen = np.zeros((2, runs))
     for run in range(runs):
         for side, rows in enumerate((first, second)):
-            curator = Curator(
-                GivenRows([rows], codec), budget, ledger=Ledger(":memory:"), dataset="audit",
-                schema=schema, gate=Gate(None),
-            )  # fmt: skip
+            curator = Curator(GivenRows([rows], codec), budget, schema, forgotten_run())
             for question, (with_it, without) in zip(recorder.asked, sums, strict=True):
                 release = curator.release(question.name, question.statistic, question.share)
                 apart = (with_it - without).astype(np.float64)

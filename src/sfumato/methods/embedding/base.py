@@ -25,8 +25,8 @@ from sfumato.methods.generator import GeneratorMethod, GeneratorModel
 from sfumato.methods.spaces import PointSpace, space_of
 from sfumato.methods.target_advice import target_advice
 from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend
-from sfumato.privacy.release import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema

@@ -37,8 +37,8 @@ from sfumato.methods.embedding.spectrum import Spectrum
 from sfumato.methods.spaces import ImageSpace, PointSpace
 from sfumato.privacy.answers import Arrays
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend
-from sfumato.privacy.release import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.hermite import Hermite

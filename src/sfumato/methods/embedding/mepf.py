@@ -43,8 +43,8 @@ from sfumato.methods.moments.fit import MomentFit, plan_moments
 from sfumato.methods.spaces import ImageSpace, PointSpace
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_training
-from sfumato.privacy.release import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.progress import Progress
 from sfumato.public.catalogue import load_network

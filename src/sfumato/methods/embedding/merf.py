@@ -29,7 +29,7 @@ from sfumato.methods.class_counts import COUNT_SHARE
 from sfumato.methods.embedding.base import EmbeddingMethod, with_nulls
 from sfumato.methods.spaces import ImageSpace, PointSpace
 from sfumato.privacy.budget import Budget
-from sfumato.privacy.release import Curator
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.privacy.zcdp import gaussian_scale
 from sfumato.statistics.algebra import Concat, PerClass, Quantized, Weighted

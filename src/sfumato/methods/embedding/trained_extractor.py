@@ -19,7 +19,7 @@ from sfumato.public.extractor import Extractor
 from sfumato.public.provenance import Provenance, digest_of_module
 
 if TYPE_CHECKING:
-    from sfumato.privacy.release import Curator
+    from sfumato.privacy.curator import Curator
 
 TRAINING = "extractor"
 SCHEDULE = Schedule(rate=0.02, epochs=10, clip=1.0, learning_rate=0.005)

@@ -27,8 +27,8 @@ from sfumato.methods.generator import GeneratorMethod, GeneratorModel
 from sfumato.methods.latent.base import pair_for
 from sfumato.methods.spaces import Classes, ImageSpace, Points, PointSpace
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend, plan_training
-from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
 from sfumato.public.provenance import Provenance
 from sfumato.schema import Schema

@@ -23,8 +23,8 @@ from sfumato.methods.class_counts import COUNT_SHARE, counts_of, drawn_classes, 
 from sfumato.methods.expectation import Expectation, smallest_class
 from sfumato.methods.spaces import ImageSpace
 from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend
-from sfumato.privacy.release import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.progress import Progress, silent
 from sfumato.public.provenance import Provenance

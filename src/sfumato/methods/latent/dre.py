@@ -22,8 +22,8 @@ from sfumato.methods.latent.base import GRID_BITS, SUMS, Arrays, LatentMethod
 from sfumato.methods.latent.ratio import FEWEST, class_weights, effective_size
 from sfumato.methods.spaces import ImageSpace
 from sfumato.privacy.budget import Budget
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_training
-from sfumato.privacy.release import Curator
 from sfumato.schema import Schema
 
 if TYPE_CHECKING:

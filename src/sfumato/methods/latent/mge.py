@@ -28,7 +28,7 @@ from sfumato.methods.latent.means import denoised_means
 from sfumato.methods.latent.mixture import Mixture, drawn_from_groups
 from sfumato.methods.shrinkage import class_means
 from sfumato.methods.spaces import ImageSpace
-from sfumato.privacy.release import Curator
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.statistics.algebra import FeatureMap
 from sfumato.statistics.moments import LabelledMoments

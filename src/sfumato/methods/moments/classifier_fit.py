@@ -14,8 +14,8 @@ import numpy as np
 from sfumato.methods.moments.classifier import Classifier
 from sfumato.methods.moments.image_model import ImageModel
 from sfumato.privacy.budget import Budget, Spend
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend
-from sfumato.privacy.release import Curator
 from sfumato.progress import Progress
 from sfumato.statistics.exact_map import ExactMap
 from sfumato.statistics.slopes import Slopes, SlopeSizes

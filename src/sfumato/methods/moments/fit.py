@@ -26,8 +26,8 @@ from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageMod
 from sfumato.methods.moments.levels import Levels, denoised_levels
 from sfumato.methods.moments.shrinkage import denoised_ordered, denoised_shape, shrunk
 from sfumato.privacy.budget import Budget, Relation, Spend
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend
-from sfumato.privacy.release import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.progress import Progress
 from sfumato.statistics.exact_map import ExactMap

@@ -28,7 +28,7 @@ from sfumato.methods.moments.fit import MomentFit, expect_moments, plan_moments
 from sfumato.methods.moments.image_model import ImageModel
 from sfumato.methods.moments.relabelled import relabelled
 from sfumato.privacy.budget import Budget
-from sfumato.privacy.release import Curator
+from sfumato.privacy.curator import Curator
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
 

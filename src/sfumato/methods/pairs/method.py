@@ -36,8 +36,8 @@ from sfumato.methods.pairs.table_choice import MAX_CELLS, TableChoice, choose_ta
 from sfumato.methods.repeated_draws import draw_until
 from sfumato.methods.target_advice import target_advice
 from sfumato.privacy.budget import Budget, Spend
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend
-from sfumato.privacy.release import Curator
 from sfumato.progress import Progress, silent
 from sfumato.schema import Schema
 from sfumato.statistics.counts import Axis, Counts, counting_noise

@@ -20,8 +20,8 @@ from sfumato.methods.pairs.grouping import (
 )
 from sfumato.methods.pairs.guesses import guessed_share, with_rare, with_tails
 from sfumato.privacy.budget import Budget, Spend
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend
-from sfumato.privacy.release import Curator
 from sfumato.statistics.counts import Axis, Counts
 
 COARSE_SHARE = 0.12

@@ -19,10 +19,11 @@ from sfumato.data.rows import GivenRows
 from sfumato.errors import SfumatoError
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Relation
+from sfumato.privacy.curator import Curator
 from sfumato.privacy.gaussian import epsilon_of
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.planning import plan_spend
-from sfumato.privacy.release import Curator
+from sfumato.privacy.run import Run
 from sfumato.statistics.algebra import Weighted
 from support import SCHEMA, coded, count_statistic, people, rewritten
 
@@ -42,9 +43,7 @@ class Rows:
 
 
 def curator(rows: Rows, folder: Path | None, ledger: Ledger) -> Curator:
-    return Curator(
-        GivenRows(rows), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA, folder=folder,
-    )  # fmt: skip
+    return Curator(GivenRows(rows), BUDGET, SCHEMA, Run(ledger=ledger, dataset="d", folder=folder))
 
 
 def test_a_release_is_the_exact_sum_plus_the_noise() -> None:
@@ -67,7 +66,7 @@ def test_the_spend_is_recorded_before_anything_is_summed() -> None:
             entries.append(len(ledger.entries("d")))
             yield coded([0])
 
-    wall = Curator(GivenRows(Watched()), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA)
+    wall = Curator(GivenRows(Watched()), BUDGET, SCHEMA, Run(ledger=ledger, dataset="d"))
     wall.release("first", count_statistic(), 0.5)
     wall.release("second", count_statistic(), 0.5)
     assert entries == [0, 1, 2]  # all rows are read once, then each sum is paid for first
@@ -83,9 +82,11 @@ def test_a_row_that_cannot_be_read_costs_nothing(tmp_path: Path) -> None:
 
     for _ in range(3):
         wall = Curator(
-            GivenRows(BadLastRow()), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA,
-            folder=tmp_path,
-        )  # fmt: skip
+            GivenRows(BadLastRow()),
+            BUDGET,
+            SCHEMA,
+            Run(ledger=ledger, dataset="d", folder=tmp_path),
+        )
         with pytest.raises(SfumatoError, match="unreadable"):
             wall.release("counts", count_statistic(), 1.0)
     assert ledger.entries() == []
@@ -140,9 +141,12 @@ def asked(
     **asker: int,
 ) -> Release:
     wall = Curator(
-        GivenRows(rows), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA, folder=folder,
-        asker=asker, pay_again=pay_again,
-    )  # fmt: skip
+        GivenRows(rows),
+        BUDGET,
+        SCHEMA,
+        Run(ledger=ledger, dataset="d", folder=folder, pay_again=pay_again),
+        asker=asker,
+    )
     return wall.release("counts", count_statistic(), 1.0)
 
 
@@ -243,9 +247,11 @@ def test_two_runs_that_find_one_payment_give_one_answer(
             raise KeyboardInterrupt
 
     wall = Curator(
-        Interrupted([coded([0])]), BUDGET, ledger=ledger, dataset="d", schema=SCHEMA,
-        folder=tmp_path / "one",
-    )  # fmt: skip
+        Interrupted([coded([0])]),
+        BUDGET,
+        SCHEMA,
+        Run(ledger=ledger, dataset="d", folder=tmp_path / "one"),
+    )
     with pytest.raises(KeyboardInterrupt):
         wall.release("counts", count_statistic(), 1.0)
 
@@ -269,7 +275,7 @@ def test_without_a_ledger_the_users_own_has_every_spend(tmp_path: Path, own_ledg
 
     for _ in range(2):
         sf.Pairs(restarts=1, components=2).fit(
-            people(50), SCHEMA, BUDGET, dataset="people", folder=tmp_path / "releases"
+            people(50), SCHEMA, BUDGET, Run(dataset="people", folder=tmp_path / "releases")
         )
     assert list((tmp_path / "releases").glob("*.sqlite")) == []
     spent = Ledger(own_ledger).entries("people")
@@ -280,7 +286,7 @@ def test_frames_in_a_folder_must_be_named(tmp_path: Path) -> None:
     import sfumato as sf
 
     with pytest.raises(SfumatoError, match="name the dataset"):
-        sf.Pairs().fit(people(5), SCHEMA, BUDGET, folder=tmp_path)
+        sf.Pairs().fit(people(5), SCHEMA, BUDGET, Run(folder=tmp_path))
 
 
 def test_a_full_disk_is_noticed_before_anything_is_spent(
@@ -323,7 +329,8 @@ from support import SCHEMA, coded, count_statistic, people, rewritten
 from sfumato.data.rows import GivenRows
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.ledger import Ledger
-import sfumato.privacy.release as release
+from sfumato.privacy.run import Run
+from sfumato.privacy.curator import Curator
 import sfumato.storage as storage
 
 def die(*_): os.kill(os.getpid(), signal.SIGKILL)
@@ -335,8 +342,8 @@ elif point == "while saving": storage.os.fsync = die
 elif point == "after the file appears":
     synced = storage._sync_folder
     storage._sync_folder = lambda folder: die() if any(folder.glob("counts-*")) else synced(folder)
-wall = release.Curator(GivenRows([coded([0, 1, 1])]), Budget(epsilon=1), ledger=ledger, dataset="d",
-                       schema=SCHEMA, folder=Path({folder!r}))
+wall = Curator(GivenRows([coded([0, 1, 1])]), Budget(epsilon=1), SCHEMA,
+               Run(ledger=ledger, dataset="d", folder=Path({folder!r})))
 wall.release("counts", count_statistic(), 1.0)
 """
 
@@ -364,9 +371,11 @@ def test_kill_9_never_loses_a_spend_nor_leaves_half_a_release(
         assert Release.from_bytes(file.read_bytes(), file).values.shape == (4,)
     # A second run takes up what was saved, or uses the payment whose answer nobody has seen.
     second = Curator(
-        GivenRows([coded([0, 1, 1])]), Budget(epsilon=1), ledger=Ledger(path), dataset="d",
-        schema=SCHEMA, folder=folder,
-    )  # fmt: skip
+        GivenRows([coded([0, 1, 1])]),
+        Budget(epsilon=1),
+        SCHEMA,
+        Run(ledger=Ledger(path), dataset="d", folder=folder),
+    )
     second.release("counts", count_statistic(), 1.0)
     assert len(Ledger(path).entries("d")) == 1
     assert [file.name for file in folder.iterdir() if file.suffix == ".next"] == []
