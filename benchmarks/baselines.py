@@ -49,7 +49,7 @@ from mepf import CACHE, PICTURES
 from sfumato.datasets import load
 from sfumato.evaluation import train_on_synthetic
 from sfumato.evaluation.frechet import unit_pixels
-from sfumato.methods.gan.method import Gan
+from sfumato.papers.gan.method import Gan
 from sfumato.registry import method_class
 from tables import HARDER, prepare
 

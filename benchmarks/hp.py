@@ -21,9 +21,9 @@ from matched import MOST_ROWS, SEEDS, budget, record, recorded
 from sfumato.evaluation.coded_table import CodedTable
 from sfumato.evaluation.marginals import Binned, marginal_error
 from sfumato.evaluation.utility import train_on_synthetic
-from sfumato.methods.embedding.hermite_kernels import Kernels
-from sfumato.methods.embedding.hp import Hp
-from sfumato.methods.spaces import PointSpace
+from sfumato.modelling.spaces import PointSpace
+from sfumato.papers.embedding.hermite_kernels import Kernels
+from sfumato.papers.embedding.hp import Hp
 from sfumato.privacy.answers import Release
 from sfumato.schema import Categorical, Numeric, Schema
 from sfumato.statistics.hermite import Hermite

@@ -32,7 +32,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 import sfumato as sf
-import sfumato.methods.latent.base as latent
+import sfumato.modelling.latent as latent
 import sfumato.public.pair as public_pair
 from harness import RESULTS, peak_memory, timed, write_result
 from kept import CACHE, KeptRows, KeptView
@@ -44,7 +44,7 @@ from sfumato.data.rows import EncodedImages
 from sfumato.evaluation.frechet import frechet_distance, unit_pixels
 from sfumato.evaluation.grids import sample_grid
 from sfumato.evaluation.modes import NDB_BINS, different_bins, precision_recall
-from sfumato.methods.latent.dre import Dre
+from sfumato.methods.dre.method import Dre
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger
 from sfumato.public.catalogue import load_network

@@ -39,7 +39,7 @@ from sfumato.classify.locally_linear import LocallyLinear
 from sfumato.classify.pictures import COLOURS, feature_bars, map_bank, write_figure
 from sfumato.datasets import load, patients, patients_schema
 from sfumato.loading import load as load_file
-from sfumato.methods.network_learner import total_loss
+from sfumato.modelling.network_learner import total_loss
 from sfumato.privacy.budget import TrainingSpend
 from sfumato.privacy.dpsgd import as_tensors, first_state, grid_sum, noisy_steps
 from sfumato.privacy.gradients import clipped_gradients

@@ -23,7 +23,7 @@ from sfumato.datasets import load
 from sfumato.evaluation.classifiers import classifiers
 from sfumato.evaluation.grids import sample_grid
 from sfumato.evaluation.utility import LabelledRows, train_and_score, train_on_synthetic
-from sfumato.methods.embedding.base import EmbeddingMethod
+from sfumato.papers.embedding.base import EmbeddingMethod
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.schema import Categorical, Images, Numeric, Schema
 from tables import prepare

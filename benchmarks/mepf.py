@@ -44,7 +44,7 @@ from sfumato.data.image_codec import ImageCodec
 from sfumato.data.rows import EncodedImages
 from sfumato.datasets import load
 from sfumato.evaluation.grids import sample_grid
-from sfumato.methods.embedding.mepf import Mepf
+from sfumato.papers.embedding.mepf import Mepf
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger
 from sfumato.public.catalogue import load_network

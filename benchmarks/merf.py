@@ -18,7 +18,7 @@ import numpy as np
 import matched
 from harness import peak_memory, timed, write_result
 from sfumato.data.batch import Batch
-from sfumato.methods.embedding.merf import MeanEmbedding, Merf
+from sfumato.papers.embedding.merf import MeanEmbedding, Merf
 from sfumato.schema import Images, Numeric, Schema
 from tables import HARDER
 

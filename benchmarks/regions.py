@@ -27,8 +27,8 @@ from declarations import measured, split
 from harness import RESULTS, write_result
 from sfumato.data.table_codec import TableCodec
 from sfumato.evaluation import train_on_synthetic
-from sfumato.methods.clusters import k_means
-from sfumato.methods.moments.shrinkage import shrunk
+from sfumato.modelling.clusters import k_means
+from sfumato.modelling.covariance import shrunk
 from sfumato.privacy.planning import plan_spend
 from sfumato.schema import Boolean, Schema
 from sfumato.statistics.counts import Axis, Counts

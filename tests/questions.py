@@ -15,7 +15,7 @@ from seeded import Seeded, drawing
 from sfumato.data.batch import Batch
 from sfumato.data.review import Review
 from sfumato.data.rows import PrivateRows
-from sfumato.methods.base import Method
+from sfumato.modelling.base import Method
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger

@@ -14,7 +14,7 @@ from safetensors.numpy import save
 from seeded import Seeded, drawing
 from sfumato.data.batch import Batch
 from sfumato.data.rows import encoded_rows
-from sfumato.methods.base import Method, Model
+from sfumato.modelling.base import Method, Model
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger

@@ -26,8 +26,9 @@ LAYERS = [
     {"privacy"},
     {"statistics"},
     {"public"},
+    {"modelling"},
     {"methods"},
-    {"classify"},
+    {"papers", "classify"},
     {"registry", "loading"},
     {"sampling", "datasets", "certificate"},
     {"synthesis"},
@@ -72,20 +73,42 @@ def test_no_module_imports_from_above() -> None:
     assert back == []
 
 
+def packages(path: Path) -> Iterator[tuple[str, str]]:
+    """Give the package of a file and that of each module of sfumato that it imports, in full."""
+    own = ".".join(path.relative_to(ROOT).parts[:2])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sfumato."):
+            yield own, node.module.removeprefix("sfumato.")
+
+
+def test_no_method_imports_the_insides_of_another() -> None:
+    """What others may use of a method stands in its package, or in what all share."""
+    inside = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for folder in ("methods", "papers", "classify")
+        for path in (ROOT / folder).rglob("*.py")
+        for own, module in packages(path)
+        if module.split(".")[0] in ("methods", "papers")
+        and module.count(".") > 1
+        and ".".join(module.split(".")[:2]) != own
+    ]
+    assert inside == []
+
+
 def test_the_core_is_imported_without_torch() -> None:
     """Only inside functions, or where a module is about a network, may torch be imported."""
     neural = {
         "classify/attribution.py", "classify/map_bank.py",
         "classify/network.py", "evaluation/cnn.py", "statistics/hermite_tensor.py",
-        "methods/adversary.py", "methods/networks.py", "public/perceptual.py",
-        "methods/embedding/picture_bank.py", "methods/embedding/trained_extractor.py",
-        "methods/embedding/training.py",
-        "methods/class_learner.py", "methods/network_learner.py", "privacy/dpsgd.py",
-        "privacy/canaries.py", "privacy/gradients.py", "public/architectures.py",
+        "modelling/adversary.py", "modelling/networks.py", "public/perceptual.py",
+        "papers/embedding/picture_bank.py", "papers/embedding/trained_extractor.py",
+        "papers/embedding/training.py",
+        "modelling/class_learner.py", "modelling/network_learner.py", "privacy/dpsgd.py",
+        "privacy/gradients.py", "public/architectures.py",
         "public/encoder.py", "public/extractor.py", "public/flow_decoder.py",
         "public/inception.py", "public/picture_code.py", "public/borrowed.py",
         "public/lone_view.py",
-        "public/whole_numbers.py", "methods/latent/discriminator.py", "methods/gan/learner.py",
+        "public/whole_numbers.py", "methods/dre/discriminator.py", "papers/gan/learner.py",
     }  # fmt: skip
     at_the_top = {
         str(path.relative_to(ROOT))

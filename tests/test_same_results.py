@@ -99,7 +99,7 @@ def classifier(method: Any, images: bool) -> dict[str, Any]:
 
 def cases() -> dict[str, Callable[[], dict[str, Any]]]:
     from sfumato.classify.convolutional import Convolutional
-    from sfumato.methods.embedding.hp import Hp
+    from sfumato.papers.embedding.hp import Hp
 
     small: dict[str, Any] = {"steps": 20}
     return {

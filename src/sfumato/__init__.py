@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from sfumato.errors import SfumatoError
     from sfumato.evaluation import evaluate
     from sfumato.loading import load
-    from sfumato.methods.base import Method, Model, Plan
-    from sfumato.methods.embedding.hp import Hp
-    from sfumato.methods.embedding.mepf import Mepf
-    from sfumato.methods.embedding.merf import Merf
-    from sfumato.methods.gan.method import Gan
-    from sfumato.methods.latent.dre import Dre
-    from sfumato.methods.latent.mge import Mge
+    from sfumato.methods.dre.method import Dre
     from sfumato.methods.moments.method import Moments
     from sfumato.methods.pairs.method import Pairs
+    from sfumato.modelling.base import Method, Model, Plan
+    from sfumato.papers.embedding.hp import Hp
+    from sfumato.papers.embedding.mepf import Mepf
+    from sfumato.papers.embedding.merf import Merf
+    from sfumato.papers.gan.method import Gan
+    from sfumato.papers.mge.method import Mge
     from sfumato.privacy.budget import Budget, Guarantee, Relation
     from sfumato.privacy.gate import Gate
     from sfumato.privacy.ledger import Ledger
@@ -43,13 +43,13 @@ _HOMES = {
     "sfumato.errors": ["SfumatoError"],
     "sfumato.evaluation": ["evaluate"],
     "sfumato.loading": ["load"],
-    "sfumato.methods.base": ["Method", "Model", "Plan"],
-    "sfumato.methods.embedding.hp": ["Hp"],
-    "sfumato.methods.embedding.mepf": ["Mepf"],
-    "sfumato.methods.embedding.merf": ["Merf"],
-    "sfumato.methods.gan.method": ["Gan"],
-    "sfumato.methods.latent.dre": ["Dre"],
-    "sfumato.methods.latent.mge": ["Mge"],
+    "sfumato.modelling.base": ["Method", "Model", "Plan"],
+    "sfumato.papers.embedding.hp": ["Hp"],
+    "sfumato.papers.embedding.mepf": ["Mepf"],
+    "sfumato.papers.embedding.merf": ["Merf"],
+    "sfumato.papers.gan.method": ["Gan"],
+    "sfumato.methods.dre.method": ["Dre"],
+    "sfumato.papers.mge.method": ["Mge"],
     "sfumato.methods.moments.method": ["Moments"],
     "sfumato.methods.pairs.method": ["Pairs"],
     "sfumato.privacy.budget": ["Budget", "Guarantee", "Relation"],

@@ -48,7 +48,7 @@ def certificate_text(
         )
     lines = [f"made by: {made_by()}{f', {date}' if date else ''}"]
     lines += [f"SHA-256 of {what}: {digest}" for what, digest in (files or {}).items()]
-    lines.append(f"method: {model.method.name}")
+    lines.append(f"method: {method_in_words(model.method)}")
     if guarantee.caveats:
         lines.append(f"NOT CERTIFIED, nothing is promised: {'; '.join(guarantee.caveats)}.")
         lines.append("What would hold if that had been public:")
@@ -83,6 +83,17 @@ def certificate_text(
     ]
     note = getattr(model.method, "arithmetic", "")
     return "\n".join([*lines, *([f"note: {note}."] if note else [])])
+
+
+def method_in_words(method: Any) -> str:
+    """Name a method, and the package that has it if it is another one."""
+    package = type(method).__module__.partition(".")[0]
+    if package == "sfumato":
+        return str(method.name)
+    return (
+        f"{method.name}, of the package {package}: that its statistics keep to their bounds is "
+        "that package's claim"
+    )
 
 
 def promises(guarantee: Guarantee) -> list[str]:

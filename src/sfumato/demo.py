@@ -15,9 +15,9 @@ from sfumato.data.writing import write_synthetic
 from sfumato.datasets import patients, patients_schema
 from sfumato.evaluation import Evaluation, evaluate, evaluate_images
 from sfumato.evaluation.report import certificate_html, internal_html, report_name
-from sfumato.methods.base import Model
 from sfumato.methods.moments.method import Moments
 from sfumato.methods.pairs.method import Pairs
+from sfumato.modelling.base import Model
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.run import Run
 from sfumato.progress import Progress

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from sfumato.errors import SfumatoError
-from sfumato.methods.base import FORMAT, Fitted
+from sfumato.modelling.base import FORMAT, Fitted
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Guarantee
 from sfumato.public.provenance import Provenance
@@ -22,10 +23,12 @@ Tensors = dict[str, NDArray[Any]]
 _ZERO_WAS_NONE = {"features", "length", "product_length", "maps", "frequencies", "projection"}
 
 
-def load(path: str | Path) -> Fitted:
+def load(path: str | Path, allow: Collection[str] = ()) -> Fitted:
     """Read the model file of a method or a classifier.
 
-    Nothing is quoted from it that can be derived: its epsilon is worked out from its spends.
+    Nothing is quoted from it that can be derived: its epsilon is worked out from its spends. No
+    file causes code to be imported, but for methods of other packages that its reader names in
+    `allow`.
     """
     if not Path(path).exists():
         raise SfumatoError(f"there is no file {path}")
@@ -44,13 +47,13 @@ def load(path: str | Path) -> Fitted:
     try:
         if version == 0:
             about, tensors = _from_version_0(about, tensors)
-        return _fitted(about, tensors, str(path))
+        return _fitted(about, tensors, str(path), allow)
     except (KeyError, TypeError, ValueError):
         raise SfumatoError(f"{path} is not a model file of sfumato, or is damaged") from None
 
 
-def _fitted(about: dict[str, str], tensors: Tensors, origin: str) -> Fitted:
-    kind = method_class(about["method"])
+def _fitted(about: dict[str, str], tensors: Tensors, origin: str, allow: Collection[str]) -> Fitted:
+    kind = method_class(about["method"], allow)
     guarantee = Guarantee.from_dict(json.loads(about["guarantee"]))
     described = json.loads(about["releases"])
     return kind.model_class.from_arrays(

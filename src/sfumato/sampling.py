@@ -22,8 +22,8 @@ from sfumato.data.image_set import ImageSet
 from sfumato.data.new_table import NewTable
 from sfumato.data.workers import in_order
 from sfumato.data.writing import CsvWriting, is_csv, rounded, write_synthetic
-from sfumato.methods.base import Given, Model
-from sfumato.methods.generator import GeneratorModel
+from sfumato.modelling.base import Given, Model
+from sfumato.modelling.generator import GeneratorModel
 from sfumato.schema import Identifier
 from sfumato.storage import new_folder, reserved
 

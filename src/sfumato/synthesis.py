@@ -11,7 +11,7 @@ from sfumato.data.address import is_address
 from sfumato.data.new_table import NewTable, new_table
 from sfumato.data.writing import check_output, write_synthetic
 from sfumato.errors import SfumatoError
-from sfumato.methods.base import Method, Model
+from sfumato.modelling.base import Method, Model
 from sfumato.notebook import usual_progress
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.run import Run

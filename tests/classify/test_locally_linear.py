@@ -27,8 +27,8 @@ from sfumato.data.rows import encoded_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.loading import load
-from sfumato.methods.network_learner import total_loss
-from sfumato.methods.spaces import TableSpace
+from sfumato.modelling.network_learner import total_loss
+from sfumato.modelling.spaces import TableSpace
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.curator import Curator

@@ -22,7 +22,7 @@ from sfumato.data.rows import EncodedTable
 from sfumato.data.table_codec import TableCodec
 from sfumato.data.writing import write_synthetic
 from sfumato.evaluation.certificate import Certificate
-from sfumato.methods.spaces import TableSpace
+from sfumato.modelling.spaces import TableSpace
 from sfumato.schema import Schema
 
 SCHEMA = """

@@ -19,7 +19,7 @@ pytest.importorskip("torch")
 from questions import answers, questions
 from sfumato.data import gathering, image_sources, workers
 from sfumato.data.rows import encoded_rows
-from sfumato.methods.base import Method
+from sfumato.modelling.base import Method
 from sfumato.privacy.budget import Budget
 from sfumato.public.pair import Pair
 from sfumato.registry import CLASSIFIERS, SYNTHESIZERS, method_class

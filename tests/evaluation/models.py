@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.data.image_set import ImageSet
-from sfumato.methods.base import Given, Method, Model
+from sfumato.modelling.base import Given, Method, Model
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend
 from sfumato.privacy.statistic import Statistic

@@ -41,7 +41,7 @@ from sfumato.evaluation.report import (
     share,
     whole,
 )
-from sfumato.methods.base import Model
+from sfumato.modelling.base import Model
 from sfumato.privacy.budget import Budget, Guarantee, Relation, Spend
 from sfumato.privacy.gaussian import rho_for
 from sfumato.privacy.zcdp import gaussian_scale

@@ -11,10 +11,10 @@ from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.rows import GivenRows
 from sfumato.data.table_codec import TableCodec
-from sfumato.methods.embedding.base import EmbeddingMethod
-from sfumato.methods.embedding.hp import Hp
-from sfumato.methods.embedding.mepf import Mepf
-from sfumato.methods.embedding.merf import Merf
+from sfumato.papers.embedding.base import EmbeddingMethod
+from sfumato.papers.embedding.hp import Hp
+from sfumato.papers.embedding.mepf import Mepf
+from sfumato.papers.embedding.merf import Merf
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger

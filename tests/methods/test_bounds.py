@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from sfumato.methods.embedding.bounds import (
+from sfumato.papers.embedding.bounds import (
     Noise,
     excess,
     expected_change,

@@ -19,7 +19,7 @@ from sfumato.data.table_codec import TableCodec
 from sfumato.errors import FoundWarning, PrivateWarning, SavedAnswersWarning
 from sfumato.evaluation.report import certificate_html
 from sfumato.evaluation.tables import evaluate_table
-from sfumato.methods.completion import kept_back
+from sfumato.modelling.completion import kept_back
 from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Categorical, Datetime, Numeric, Schema
 
@@ -238,7 +238,7 @@ def test_a_run_goes_on_from_what_was_found(tmp_path: Path) -> None:
 
 def test_questions_follow_the_answers_and_not_the_rows() -> None:
     """On a neighbour, with the same noise, the same is found: nothing goes past the curator."""
-    from sfumato.methods.completion import complete
+    from sfumato.modelling.completion import complete
     from sfumato.privacy.curator import Curator
 
     table = rows(3000, seed=5)

@@ -13,9 +13,9 @@ from sfumato.data.batch import Batch
 from sfumato.data.image_set import ImageSet
 from sfumato.errors import SfumatoError
 from sfumato.loading import load
-from sfumato.methods.embedding.base import EmbeddingMethod
-from sfumato.methods.embedding.hp import Hp
-from sfumato.methods.embedding.merf import Merf
+from sfumato.papers.embedding.base import EmbeddingMethod
+from sfumato.papers.embedding.hp import Hp
+from sfumato.papers.embedding.merf import Merf
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.ledger import Ledger

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from seeded import Seeded, drawing
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.rows import encoded_rows
-from sfumato.methods.base import Method
-from sfumato.methods.expectation import Expectation
 from sfumato.methods.moments.method import Moments
 from sfumato.methods.pairs.method import Pairs
+from sfumato.modelling.base import Method
+from sfumato.modelling.expectation import Expectation
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.ledger import Ledger

@@ -25,7 +25,7 @@ from learners import trained  # noqa: E402
 from methods.forms import curator_of  # noqa: E402
 from seeded import Seeded  # noqa: E402
 from sfumato.loading import load  # noqa: E402
-from sfumato.methods.gan.method import Gan  # noqa: E402
+from sfumato.papers.gan.method import Gan  # noqa: E402
 from sfumato.privacy.dpsgd import State  # noqa: E402
 from sfumato.privacy.run import Run  # noqa: E402
 from sfumato.public.pair import Pair  # noqa: E402
@@ -86,7 +86,7 @@ def test_images_are_learned_in_pixels_and_in_features(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One payment, also when the finished run is asked for again."""
-    monkeypatch.setattr("sfumato.methods.gan.learner._PRACTICE", 30)
+    monkeypatch.setattr("sfumato.papers.gan.learner._PRACTICE", 30)
     if settings:
         x, _ = shades(200)
         settings["pair"] = str(tmp_path / "shades.pair")

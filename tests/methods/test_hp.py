@@ -10,8 +10,8 @@ import pytest
 from methods.forms import FORMS, PLANE, curator_of, encoded
 from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError
-from sfumato.methods.embedding.hermite_kernels import KernelMeans
-from sfumato.methods.embedding.hp import Hp
+from sfumato.papers.embedding.hermite_kernels import KernelMeans
+from sfumato.papers.embedding.hp import Hp
 from sfumato.privacy.budget import Budget
 from sfumato.schema import Images, Numeric, Schema
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from sfumato.errors import SfumatoError
-from sfumato.methods.clusters import k_means
 from sfumato.methods.moments.classifier import Classifier
 from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel
 from sfumato.methods.moments.relabelled import relabelled
+from sfumato.modelling.clusters import k_means
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.labelled_vectors import Codebook
 from sfumato.statistics.scattering import Scattering

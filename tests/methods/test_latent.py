@@ -11,8 +11,8 @@ import pytest
 from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
 from sfumato.errors import SfumatoError
-from sfumato.methods.latent.means import denoised_means
-from sfumato.methods.latent.ratio import class_weights, effective_size
+from sfumato.modelling.ratio import class_weights, effective_size
+from sfumato.papers.mge.means import denoised_means
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.registry import method_class
 from sfumato.schema import Images, Numeric, Schema
@@ -22,8 +22,8 @@ pytest.importorskip("torch")
 from command_line import run
 from methods.forms import curator_of
 from sfumato.loading import load
-from sfumato.methods.latent.dre import Dre
-from sfumato.methods.latent.mge import FirstTwoMoments, Mge
+from sfumato.methods.dre.method import Dre
+from sfumato.papers.mge.method import FirstTwoMoments, Mge
 from sfumato.public.pair import Pair, load_pair
 
 SHAPES = Schema(images=Images(height=12, width=12, channels=3, classes=("red", "blue")))
@@ -250,7 +250,7 @@ def test_public_images_that_are_alike_in_a_direction_are_weighed_by_the_others()
 
 
 def test_few_public_images_are_told_of(pair_file: str) -> None:
-    from sfumato.methods.latent.dre import _warn_of_few
+    from sfumato.methods.dre.method import _warn_of_few
 
     with pytest.warns(UserWarning, match="1 of 2 classes rest on few of the 400 public"):
         _warn_of_few(np.array([np.zeros(400), np.r_[50.0, np.zeros(399)]]))

@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.data.image_codec import ImageCodec
 from sfumato.errors import SfumatoError
-from sfumato.methods.embedding.mepf import Mepf
+from sfumato.papers.embedding.mepf import Mepf
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Images, Numeric, Schema
@@ -22,9 +22,9 @@ from torch import nn  # noqa: E402
 
 from methods.forms import curator_of  # noqa: E402
 from sfumato.loading import load  # noqa: E402
-from sfumato.methods.embedding import picture_bank  # noqa: E402
-from sfumato.methods.embedding.picture_bank import Moving, PictureBank, refine  # noqa: E402
-from sfumato.methods.embedding.training import Target  # noqa: E402
+from sfumato.papers.embedding import picture_bank  # noqa: E402
+from sfumato.papers.embedding.picture_bank import Moving, PictureBank, refine  # noqa: E402
+from sfumato.papers.embedding.training import Target  # noqa: E402
 from sfumato.privacy.run import Run  # noqa: E402
 from sfumato.public.catalogue import load_network, register_network  # noqa: E402
 from sfumato.public.extractor import Extractor  # noqa: E402

@@ -9,7 +9,7 @@ import pytest
 
 from methods.forms import FORMS, curator_of, encoded
 from sfumato.errors import SfumatoError
-from sfumato.methods.embedding.merf import MeanEmbedding, Merf, length_scales
+from sfumato.papers.embedding.merf import MeanEmbedding, Merf, length_scales
 from sfumato.privacy.budget import Budget
 from sfumato.schema import Images, Numeric, Schema
 

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sfumato.methods.networks import (  # noqa: E402
+from sfumato.modelling.networks import (  # noqa: E402
     Generator,
     ImageGenerator,
     ResidualGenerator,

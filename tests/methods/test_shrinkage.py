@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.methods.moments.shrinkage import denoised_ordered, denoised_shape, shrunk
+from sfumato.modelling.covariance import denoised_ordered, denoised_shape, shrunk
 
 
 def noisy(truth: np.ndarray, noise: float, rng: np.random.Generator) -> np.ndarray:

@@ -12,7 +12,7 @@ from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
-from sfumato.methods.spaces import ImageSpace, TableSpace, space_of
+from sfumato.modelling.spaces import ImageSpace, TableSpace, space_of
 from sfumato.schema import Categorical, Datetime, Identifier, Images, Numeric, Schema
 from support import SCHEMA, people
 

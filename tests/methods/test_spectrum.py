@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sfumato.data.batch import Batch
-from sfumato.methods.embedding.spectrum import Spectrum
+from sfumato.papers.embedding.spectrum import Spectrum
 from sfumato.statistics.frequencies import LowFrequencies
 
 SHAPES = [(6, 5, 1), (4, 4, 3)]

@@ -13,7 +13,7 @@ from sfumato.data.batch import Batch
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
-from sfumato.methods.base import Method
+from sfumato.modelling.base import Method
 from sfumato.privacy.audit import assert_replays
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.gate import Gate
@@ -24,13 +24,13 @@ from support import SCHEMA, people
 pytest.importorskip("torch")
 
 from sfumato.classify.locally_linear import LocallyLinear
-from sfumato.methods.embedding import mepf, trained_extractor
-from sfumato.methods.embedding.mepf import Mepf
-from sfumato.methods.gan import learner as gan_learner
-from sfumato.methods.gan.method import Gan
-from sfumato.methods.latent import discriminator
-from sfumato.methods.latent.dre import Dre
-from sfumato.methods.latent.mge import Mge
+from sfumato.methods.dre import discriminator
+from sfumato.methods.dre.method import Dre
+from sfumato.papers.embedding import mepf, trained_extractor
+from sfumato.papers.embedding.mepf import Mepf
+from sfumato.papers.gan import learner as gan_learner
+from sfumato.papers.gan.method import Gan
+from sfumato.papers.mge.method import Mge
 from sfumato.privacy.dpsgd import Schedule
 from sfumato.privacy.run import Run
 from sfumato.public.pair import Pair

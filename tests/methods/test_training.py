@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sfumato.methods.embedding.training import Judge, Target, Training, match  # noqa: E402
-from sfumato.methods.networks import Generator, TableGenerator  # noqa: E402
+from sfumato.modelling.networks import Generator, TableGenerator  # noqa: E402
+from sfumato.papers.embedding.training import Judge, Target, Training, match  # noqa: E402
 
 
 def _embed(points: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.classify.network import network
-from sfumato.methods.network_learner import total_loss
+from sfumato.modelling.network_learner import total_loss
 from sfumato.privacy.gradients import clipped_gradients, clipped_sum_of, per_example_gradients
 
 

@@ -18,9 +18,9 @@ from sfumato.data.image_sources import image_rows
 from sfumato.data.sources import table_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError, within
-from sfumato.methods.base import Fitted, Method, Plan
-from sfumato.methods.expectation import Expectation
-from sfumato.methods.spaces import PointSpace, TableSpace, space_of
+from sfumato.modelling.base import Fitted, Method, Plan
+from sfumato.modelling.expectation import Expectation
+from sfumato.modelling.spaces import PointSpace, TableSpace, space_of
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_training
@@ -28,7 +28,7 @@ from sfumato.progress import Progress, silent
 from sfumato.schema import Schema, Value
 
 if TYPE_CHECKING:
-    from sfumato.methods.class_learner import ClassLearner
+    from sfumato.modelling.class_learner import ClassLearner
     from sfumato.privacy.dpsgd import Schedule
 
 TRAINING = "training"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.errors import SfumatoError
-from sfumato.methods.base import GRADIENT_ARITHMETIC
-from sfumato.methods.spaces import ImageSpace, PointSpace
+from sfumato.modelling.base import GRADIENT_ARITHMETIC
+from sfumato.modelling.spaces import ImageSpace, PointSpace
 
 if TYPE_CHECKING:
-    from sfumato.methods.class_learner import ClassLearner
+    from sfumato.modelling.class_learner import ClassLearner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Convolutional(Classifier):
     def untrained(self, space: PointSpace) -> ClassLearner:
         """Make a network with its first weights."""
         from sfumato.classify.network import network
-        from sfumato.methods.network_learner import NetworkLearner
+        from sfumato.modelling.network_learner import NetworkLearner
 
         if not isinstance(space, ImageSpace):
             raise SfumatoError("convolutional is for images: use locally-linear for tables")

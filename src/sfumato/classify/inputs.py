@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
-from sfumato.methods.spaces import ImageSpace, PointSpace, TableSpace
+from sfumato.modelling.spaces import ImageSpace, PointSpace, TableSpace
 from sfumato.schema import canonical_text
 
 INPUT_BITS = 16

@@ -24,7 +24,7 @@ from sfumato.classify.base import Classifier, ClassifierModel
 from sfumato.classify.explanation import ActiveMap, Explanation
 from sfumato.classify.inputs import Inputs, inputs_of
 from sfumato.errors import within
-from sfumato.methods.spaces import ImageSpace, PointSpace
+from sfumato.modelling.spaces import ImageSpace, PointSpace
 
 if TYPE_CHECKING:
     from sfumato.classify.map_bank import MapBank, MapLearner

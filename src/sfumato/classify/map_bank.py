@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from sfumato.classify.inputs import INPUT_BITS, Inputs
 from sfumato.data.batch import Batch
-from sfumato.methods.class_learner import ClassLearner
+from sfumato.modelling.class_learner import ClassLearner
 from sfumato.privacy.dpsgd import Examples
 
 _FIRST_SCALE = 0.01

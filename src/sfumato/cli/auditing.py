@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.cli.options import Delta, Force, Quiet, RelationOption, Report, Settings
+from sfumato.cli.options import Allow, Delta, Force, Quiet, RelationOption, Report, Settings
 from sfumato.errors import SfumatoError, positive
 from sfumato.privacy.budget import Budget, Relation
 
@@ -30,6 +30,7 @@ def audit(
         int, typer.Option("--canaries", help="How many rows a training is tried on.")
     ] = 200,
     settings: Settings = None,
+    allow: Allow = None,
     report: Report = None,
     force: Force = False,
     quiet: Quiet = False,
@@ -47,7 +48,7 @@ def audit(
     refuse_overwriting({"--report": report}, [model], force)
     if report and model is None:
         raise SfumatoError("a certificate is a model's: name the model file to --report on")
-    fitted = load(model) if model else None
+    fitted = load(model, allow or ()) if model else None
     with progress_display(quiet) as progress:
         progress("attacking", None)
         if fitted is None:

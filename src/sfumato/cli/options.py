@@ -132,6 +132,10 @@ EngineOption = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option("--allow", help="A method of another package that the model file may import."),
+]
 ModelFile = Annotated[Path, typer.Argument(help="A model file that was saved.")]
 
 

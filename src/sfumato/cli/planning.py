@@ -26,8 +26,8 @@ from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend
 from sfumato.privacy.doubts import doubts
 
 if TYPE_CHECKING:
-    from sfumato.methods.base import Plan
-    from sfumato.methods.expectation import Expectation
+    from sfumato.modelling.base import Plan
+    from sfumato.modelling.expectation import Expectation
 
 Epsilons = Annotated[
     str, typer.Option("--epsilon", "-e", help="The privacy budget, or several with commas.")

@@ -15,6 +15,7 @@ import typer
 from sfumato.cli.ledger import ledger_files, open_ledger
 from sfumato.cli.options import (
     STANDARD,
+    Allow,
     Dataset,
     Delimiter,
     Delta,
@@ -214,6 +215,7 @@ def sample(
     ] = None,
     seed: Seed = 0,
     workers: Workers = None,
+    allow: Allow = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -222,14 +224,14 @@ def sample(
     from sfumato.data.condition import read_given
     from sfumato.data.writing import check_output
     from sfumato.loading import load
-    from sfumato.methods.base import Model
+    from sfumato.modelling.base import Model
     from sfumato.sampling import Draw
     from sfumato.storage import refuse_overwriting
 
     place = _place(output, force)
     file = place if isinstance(place, Path) else None
     refuse_overwriting({"--output": file}, [model, *ledger_files(None)], force, folder=file)
-    loaded = load(model)
+    loaded = load(model, allow or ())
     if not isinstance(loaded, Model):
         raise SfumatoError(f"{model} is a {loaded.method.name} model: it draws no rows")
     if place:
@@ -282,7 +284,11 @@ def print_rows(drawn: Any, schema: Any) -> None:
 
 
 def show(
-    model: ModelFile, report: Report = None, schema: FoundSchema = None, force: Force = False
+    model: ModelFile,
+    report: Report = None,
+    schema: FoundSchema = None,
+    allow: Allow = None,
+    force: Force = False,
 ) -> None:
     """Print the certificate of a saved model or classifier."""
     from sfumato.certificate import certificate_text
@@ -290,7 +296,7 @@ def show(
     from sfumato.storage import refuse_overwriting, write_whole
 
     refuse_overwriting({"--report": report, "--schema": schema}, [model], force)
-    loaded = load(model)
+    loaded = load(model, allow or ())
     print(certificate_text(loaded))
     write_certificate(loaded, report, model.name, model=model)
     if schema is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.certificate import made_by
+from sfumato.certificate import made_by, method_in_words
 from sfumato.data.table_codec import TableCodec
 from sfumato.evaluation.belief import Belief, belief_bounds, strength
 from sfumato.evaluation.coded_table import CodedTable
@@ -18,7 +18,7 @@ from sfumato.evaluation.evaluation import plain
 from sfumato.evaluation.grids import as_text, sample_grid
 from sfumato.evaluation.histograms import Histogram, histogram
 from sfumato.evaluation.noise import LOST, ClassNoise, ColumnNoise, class_noise, column_noise
-from sfumato.methods.base import Model
+from sfumato.modelling.base import Model
 from sfumato.privacy.budget import Guarantee
 from sfumato.schema import (
     Categorical,
@@ -82,7 +82,7 @@ class Certificate:
             made_by=made_by(),
             date=date,
             files=dict(files or {}),
-            method=model.method.name,
+            method=method_in_words(model.method),
             settings=asdict(model.method),
             guarantee=model.guarantee,
             strength=strength(model.guarantee.epsilon),

@@ -15,13 +15,13 @@ from typing import Any, Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from sfumato.certificate import made_by
+from sfumato.certificate import made_by, method_in_words
 from sfumato.classify.base import ClassifierModel
 from sfumato.evaluation import charts
 from sfumato.evaluation.belief import belief_bounds, strength
 from sfumato.evaluation.certificate import Certificate, declared
 from sfumato.evaluation.evaluation import Associations, Evaluation, TableEvaluation
-from sfumato.methods.base import Fitted, Model
+from sfumato.modelling.base import Fitted, Model
 from sfumato.privacy.budget import Guarantee
 from sfumato.privacy.measured import NOTE, Measured
 from sfumato.schema import canonical_text
@@ -105,7 +105,7 @@ def _classifier_html(
         date=date,
         files=files,
         measured=measured,
-        method=model.method.name,
+        method=method_in_words(model.method),
         settings=asdict(model.method),
         classes=[canonical_text(value) for value in model.classes],
         guarantee=model.guarantee,

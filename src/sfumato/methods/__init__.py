@@ -1,1 +1,1 @@
-"""The methods of synthesis."""
+"""The methods that we recommend: `pairs`, `moments`, and `dre` beside public images."""

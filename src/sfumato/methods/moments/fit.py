@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.image_codec import ImageCodec
-from sfumato.methods.clusters import k_means
-from sfumato.methods.expectation import Expectation, smallest_class
 from sfumato.methods.moments.classifier_fit import (
     feature_count,
     learn_classifier,
@@ -24,7 +22,9 @@ from sfumato.methods.moments.classifier_fit import (
 from sfumato.methods.moments.detail import Detail
 from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel
 from sfumato.methods.moments.levels import Levels, denoised_levels
-from sfumato.methods.moments.shrinkage import denoised_ordered, denoised_shape, shrunk
+from sfumato.modelling.clusters import k_means
+from sfumato.modelling.covariance import denoised_ordered, denoised_shape, shrunk
+from sfumato.modelling.expectation import Expectation, smallest_class
 from sfumato.privacy.budget import Budget, Relation, Spend
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend

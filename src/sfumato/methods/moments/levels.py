@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.fft import dctn, idctn
 from scipy.optimize import isotonic_regression
 
-from sfumato.methods.simplex import project_to_simplex
+from sfumato.modelling.simplex import project_to_simplex
 from sfumato.statistics.pixel_levels import BRIGHTEST, LEVEL_OF_BYTE
 
 Floats = NDArray[np.float64]

@@ -22,11 +22,11 @@ from sfumato.data.condition import class_condition
 from sfumato.data.image_codec import IMAGE_CLASS, ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.errors import SfumatoError, within
-from sfumato.methods.base import Given, Method, Model, Plan
-from sfumato.methods.expectation import Expectation
 from sfumato.methods.moments.fit import MomentFit, expect_moments, plan_moments
 from sfumato.methods.moments.image_model import ImageModel
 from sfumato.methods.moments.relabelled import relabelled
+from sfumato.modelling.base import Given, Method, Model, Plan
+from sfumato.modelling.expectation import Expectation
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.curator import Curator
 from sfumato.progress import Progress, silent

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from sfumato.methods.expectation import Expectation, smallest_class
 from sfumato.methods.pairs.table_choice import TableChoice
+from sfumato.modelling.expectation import Expectation, smallest_class
 
 _MEAN_SIZE = math.sqrt(2 / math.pi)  # of Gaussian noise, in deviations
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.methods.pairs.smoothing import smoothed
-from sfumato.methods.simplex import project_to_simplex
+from sfumato.modelling.simplex import project_to_simplex
 
 Floats = NDArray[np.floating[Any]]
 Partition = NDArray[np.int32]

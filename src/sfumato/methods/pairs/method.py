@@ -19,9 +19,6 @@ from sfumato.data.condition import Condition
 from sfumato.data.identifiers import shared_identifiers
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError, within
-from sfumato.methods.base import Given, Method, Model, Plan
-from sfumato.methods.completion import left_after, plan_completion, stand_in
-from sfumato.methods.expectation import Expectation
 from sfumato.methods.pairs.expectations import of_columns, of_tables
 from sfumato.methods.pairs.grouped_column import GroupedColumn, load_columns, save_columns
 from sfumato.methods.pairs.grouping import MAX_CLASSES, MAX_GROUPS, group_cells, group_classes
@@ -33,8 +30,11 @@ from sfumato.methods.pairs.one_way import OneWay, even_one_way, plan_one_way, re
 from sfumato.methods.pairs.outcome import Outcome
 from sfumato.methods.pairs.outcome_fit import fit_outcome
 from sfumato.methods.pairs.table_choice import MAX_CELLS, TableChoice, choose_tables
-from sfumato.methods.repeated_draws import draw_until
-from sfumato.methods.target_advice import target_advice
+from sfumato.modelling.base import Given, Method, Model, Plan
+from sfumato.modelling.completion import left_after, plan_completion, stand_in
+from sfumato.modelling.expectation import Expectation
+from sfumato.modelling.repeated_draws import draw_until
+from sfumato.modelling.target_advice import target_advice
 from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend

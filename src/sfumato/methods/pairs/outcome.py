@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.methods.pairs.mixture import Mixture
-from sfumato.methods.repeated_draws import draw_until
+from sfumato.modelling.repeated_draws import draw_until
 
 Floats = NDArray[np.floating[Any]]
 Term = tuple[int, ...]

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
-from sfumato.methods.embedding.base import with_nulls
-from sfumato.methods.embedding.spectrum import Spectrum
-from sfumato.methods.spaces import PointSpace
+from sfumato.modelling.spaces import PointSpace
+from sfumato.papers.embedding.base import with_nulls
+from sfumato.papers.embedding.spectrum import Spectrum
 from sfumato.privacy.answers import Release
 from sfumato.privacy.statistic import EXACT_BITS, Statistic
 from sfumato.statistics.algebra import PerClass
@@ -26,7 +26,7 @@ from sfumato.statistics.level_tables import LevelTable, ProductKernel, SumKernel
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from sfumato.methods.embedding.training import Target
+    from sfumato.papers.embedding.training import Target
 
 _STEPS = 1023  # of a number's grid, at most
 _SUM_BITS = 20
@@ -205,7 +205,7 @@ class KernelMeans:
         products: Release | None = None,
     ) -> tuple[KernelMeans, Target]:
         """Give the embedding for released kernels, and what it is to meet."""
-        from sfumato.methods.embedding.training import Target
+        from sfumato.papers.embedding.training import Target
 
         # Weights per grid step; the sum kernel's vectors become no longer than 1.
         weights = [1 / math.sqrt(len(kernels.terms)) / kernels.sum_scale]

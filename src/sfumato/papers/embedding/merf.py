@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import SfumatoError, within
-from sfumato.methods.class_counts import COUNT_SHARE
-from sfumato.methods.embedding.base import EmbeddingMethod, with_nulls
-from sfumato.methods.spaces import ImageSpace, PointSpace
+from sfumato.modelling.class_counts import COUNT_SHARE
+from sfumato.modelling.spaces import ImageSpace, PointSpace
+from sfumato.papers.embedding.base import EmbeddingMethod, with_nulls
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.statistic import Statistic
@@ -39,7 +39,7 @@ from sfumato.statistics.fourier import Fourier, best_features
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from sfumato.methods.embedding.training import Embedding, Target
+    from sfumato.papers.embedding.training import Embedding, Target
 
 MOST_FEATURES = 2_000  # bounds the time of a training step
 
@@ -86,7 +86,7 @@ class Merf(EmbeddingMethod):
         self, curator: Curator, space: PointSpace, counts: NDArray[np.float64]
     ) -> list[tuple[Embedding, Target]]:
         """Release the embedding, with the number of features that suits the number of rows."""
-        from sfumato.methods.embedding.training import Target
+        from sfumato.papers.embedding.training import Target
 
         features = self._features(space, curator.budget, counts.sum())
         laid = curator.layout(

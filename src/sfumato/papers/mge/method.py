@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
 from sfumato.errors import within
-from sfumato.methods.class_counts import COUNT_SHARE
-from sfumato.methods.latent.base import GRID_BITS, SUMS, Arrays, LatentMethod
-from sfumato.methods.latent.means import denoised_means
-from sfumato.methods.latent.mixture import Mixture, drawn_from_groups
-from sfumato.methods.shrinkage import class_means
-from sfumato.methods.spaces import ImageSpace
+from sfumato.modelling.class_counts import COUNT_SHARE
+from sfumato.modelling.latent import GRID_BITS, SUMS, Arrays, LatentMethod
+from sfumato.modelling.shrinkage import class_means
+from sfumato.modelling.spaces import ImageSpace
+from sfumato.papers.mge.means import denoised_means
+from sfumato.papers.mge.mixture import Mixture, drawn_from_groups
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.statistics.algebra import FeatureMap

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.errors import SfumatoError
-from sfumato.methods.base import Given, Method, Model, Plan
-from sfumato.methods.class_counts import COUNT_SHARE, counts_of, drawn_classes, noisy_counts
-from sfumato.methods.expectation import Expectation, smallest_class
-from sfumato.methods.spaces import ImageSpace
+from sfumato.modelling.base import Given, Method, Model, Plan
+from sfumato.modelling.class_counts import COUNT_SHARE, counts_of, drawn_classes, noisy_counts
+from sfumato.modelling.expectation import Expectation, smallest_class
+from sfumato.modelling.spaces import ImageSpace
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend

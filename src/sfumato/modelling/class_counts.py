@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.condition import class_condition
-from sfumato.methods.base import Given
-from sfumato.methods.spaces import PointSpace
+from sfumato.modelling.base import Given
+from sfumato.modelling.spaces import PointSpace
 from sfumato.privacy.answers import Release
 from sfumato.statistics.counts import Counts
 

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sfumato.data.batch import Batch
-from sfumato.methods.adversary import Adversary, Arrays, believed, doubted
-from sfumato.methods.networks import Generator
-from sfumato.methods.spaces import PointSpace
+from sfumato.modelling.adversary import Adversary, Arrays, believed, doubted
+from sfumato.modelling.networks import Generator
+from sfumato.modelling.spaces import PointSpace
 from sfumato.progress import Progress
 from sfumato.public.pair import Pair
 
 if TYPE_CHECKING:
-    from sfumato.methods.gan.method import Gan
+    from sfumato.papers.gan.method import Gan
 
 _GENERATED = 128  # points in a step
 _MEMORY = 0.98  # of the moving average of the generator's weights

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sfumato.data.batch import Batch
-from sfumato.methods.spaces import PointSpace
+from sfumato.modelling.spaces import PointSpace
 from sfumato.privacy.dpsgd import Examples, Learner, Schedule
 from sfumato.privacy.gradients import clipped_gradients
 

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from sfumato.methods.embedding.training import Embedding, Target
-from sfumato.methods.latent.ratio import class_weights
-from sfumato.methods.networks import Generator
+from sfumato.modelling.networks import Generator
+from sfumato.modelling.ratio import class_weights
+from sfumato.papers.embedding.training import Embedding, Target
 from sfumato.progress import Progress, silent
 from sfumato.storage import write_whole
 

@@ -19,9 +19,9 @@ from sfumato.data.condition import Wanted
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SavedAnswersWarning, SfumatoError, not_negative
-from sfumato.methods.completion import complete, kept_back
-from sfumato.methods.expectation import Expectation
-from sfumato.methods.misfit_gate import MisfitError, pass_noisy_gate
+from sfumato.modelling.completion import complete, kept_back
+from sfumato.modelling.expectation import Expectation
+from sfumato.modelling.misfit_gate import MisfitError, pass_noisy_gate
 from sfumato.notebook import usual_progress
 from sfumato.privacy.ahead import Ahead
 from sfumato.privacy.answers import Release

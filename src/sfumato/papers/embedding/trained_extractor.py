@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from sfumato.errors import SfumatoError
-from sfumato.methods.network_learner import NetworkLearner
-from sfumato.methods.spaces import ImageSpace, PointSpace
+from sfumato.modelling.network_learner import NetworkLearner
+from sfumato.modelling.spaces import ImageSpace, PointSpace
 from sfumato.privacy.dpsgd import Schedule
 from sfumato.public.extractor import Extractor
 from sfumato.public.provenance import Provenance, digest_of_module

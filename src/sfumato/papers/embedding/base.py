@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import within
-from sfumato.methods.base import Plan
-from sfumato.methods.class_counts import COUNT_SHARE, counts_of, noisy_counts
-from sfumato.methods.expectation import Expectation, smallest_class
-from sfumato.methods.generator import GeneratorMethod, GeneratorModel
-from sfumato.methods.spaces import PointSpace, space_of
-from sfumato.methods.target_advice import target_advice
+from sfumato.modelling.base import Plan
+from sfumato.modelling.class_counts import COUNT_SHARE, counts_of, noisy_counts
+from sfumato.modelling.expectation import Expectation, smallest_class
+from sfumato.modelling.generator import GeneratorMethod, GeneratorModel
+from sfumato.modelling.spaces import PointSpace, space_of
+from sfumato.modelling.target_advice import target_advice
 from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend
@@ -34,8 +34,8 @@ from sfumato.schema import Schema
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from sfumato.methods.embedding.training import Embedding, Target
-    from sfumato.methods.networks import Generator
+    from sfumato.modelling.networks import Generator
+    from sfumato.papers.embedding.training import Embedding, Target
 
 _TARGET = "Each class of a target is learned apart, from its own rows, and can be asked for."
 
@@ -160,7 +160,7 @@ class EmbeddingMethod(GeneratorMethod):
         progress: Progress,
     ) -> None:
         """Train the generator to meet one target after the other."""
-        from sfumato.methods.embedding.training import Training, match
+        from sfumato.papers.embedding.training import Training, match
 
         for number, (embedding, target) in enumerate(targets):
             match(

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
-from sfumato.methods.spaces import PointSpace
+from sfumato.modelling.spaces import PointSpace
 from sfumato.privacy.dpsgd import Examples, Learner
 
 

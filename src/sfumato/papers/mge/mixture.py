@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
-from sfumato.methods.clusters import k_means
-from sfumato.methods.moments.shrinkage import denoised_shape, shrunk
+from sfumato.modelling.clusters import k_means
+from sfumato.modelling.covariance import denoised_shape, shrunk
 from sfumato.statistics.exact_map import on_steps
 from sfumato.statistics.labelled_vectors import Codebook, Residuals, shortened
 from sfumato.statistics.moments import LabelledMoments

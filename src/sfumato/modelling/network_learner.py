@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sfumato.data.batch import Batch
-from sfumato.methods.class_learner import ClassLearner
-from sfumato.methods.spaces import ImageSpace
+from sfumato.modelling.class_learner import ClassLearner
+from sfumato.modelling.spaces import ImageSpace
 from sfumato.privacy.gradients import clipped_gradients
 
 Architecture = Callable[[int, int, int, int], nn.Module]

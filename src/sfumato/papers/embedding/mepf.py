@@ -35,12 +35,12 @@ from numpy.typing import NDArray
 
 from sfumato.data.image_codec import ImageCodec
 from sfumato.errors import SfumatoError, within
-from sfumato.methods.base import GRADIENT_ARITHMETIC, Plan
-from sfumato.methods.class_counts import COUNT_SHARE
-from sfumato.methods.embedding.base import EmbeddingMethod
-from sfumato.methods.latent.base import pair_for
-from sfumato.methods.moments.fit import MomentFit, plan_moments
-from sfumato.methods.spaces import ImageSpace, PointSpace
+from sfumato.methods.moments import MomentFit, plan_moments
+from sfumato.modelling.base import GRADIENT_ARITHMETIC, Plan
+from sfumato.modelling.class_counts import COUNT_SHARE
+from sfumato.modelling.latent import pair_for
+from sfumato.modelling.spaces import ImageSpace, PointSpace
+from sfumato.papers.embedding.base import EmbeddingMethod
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.curator import Curator
@@ -53,9 +53,9 @@ from sfumato.schema import Schema
 from sfumato.statistics.algebra import FeatureMap, PerClass, Quantized
 
 if TYPE_CHECKING:
-    from sfumato.methods.embedding.picture_bank import PictureBank
-    from sfumato.methods.embedding.training import Embedding, Target
-    from sfumato.methods.networks import Generator
+    from sfumato.modelling.networks import Generator
+    from sfumato.papers.embedding.picture_bank import PictureBank
+    from sfumato.papers.embedding.training import Embedding, Target
     from sfumato.public.extractor import Extractor
     from sfumato.public.perceptual import PerceptualMap
 
@@ -217,7 +217,7 @@ class Mepf(EmbeddingMethod):
             plan = replace(plan, spends=plan.spends + moments)
         if self.network != TRAINED:
             return plan
-        from sfumato.methods.embedding.trained_extractor import SCHEDULE, TRAINING, learner_for
+        from sfumato.papers.embedding.trained_extractor import SCHEDULE, TRAINING, learner_for
 
         dim = learner_for(self.point_space(schema), self.seed).dim
         training = plan_training(TRAINING, dim, SCHEDULE, budget, plan.spends)
@@ -225,11 +225,11 @@ class Mepf(EmbeddingMethod):
 
     def network_for(self, space: PointSpace) -> Generator:
         """Make the generator: residual for colour; or a bank of pictures."""
-        from sfumato.methods.networks import ImageGenerator, ResidualGenerator
+        from sfumato.modelling.networks import ImageGenerator, ResidualGenerator
 
         assert isinstance(space, ImageSpace)
         if self.pair or self._pixels:
-            from sfumato.methods.embedding.picture_bank import PictureBank
+            from sfumato.papers.embedding.picture_bank import PictureBank
 
             each = math.ceil((_PICTURES if self.pair else _DRAWN) / space.classes)
             return PictureBank(space.classes, each, space.codec.shape)
@@ -246,7 +246,7 @@ class Mepf(EmbeddingMethod):
         progress: Progress,
     ) -> None:
         """Train the generator; or fill the bank with pictures, and move them."""
-        from sfumato.methods.embedding.picture_bank import Moving, PictureBank, fill, refine
+        from sfumato.papers.embedding.picture_bank import Moving, PictureBank, fill, refine
 
         if not isinstance(generator, PictureBank):
             return super().train(generator, targets, curator, counts, progress)
@@ -314,7 +314,7 @@ class Mepf(EmbeddingMethod):
         """Read a public network, or have one trained; without a curator it is as at its start."""
         if self.network != TRAINED:
             return self._public()
-        from sfumato.methods.embedding.trained_extractor import trained, untrained
+        from sfumato.papers.embedding.trained_extractor import trained, untrained
 
         if curator is None:
             return untrained(space, self.seed)
@@ -349,7 +349,7 @@ def _network(name: str, layers: int | None) -> Extractor:
 
 def _target(release: Release, blocks: list[int], counts: NDArray[np.float64], free: int) -> Target:
     """Make mean embeddings of released sums; samples can move them in `free` directions."""
-    from sfumato.methods.embedding.training import Target
+    from sfumato.papers.embedding.training import Target
 
     unit = 1 << _GRID_BITS
     return Target.of(

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import SfumatoError, within
-from sfumato.methods.base import GRADIENT_ARITHMETIC, Plan
-from sfumato.methods.class_counts import COUNT_SHARE, counts_of, noisy_counts
-from sfumato.methods.expectation import Expectation
-from sfumato.methods.generator import GeneratorMethod, GeneratorModel
-from sfumato.methods.latent.base import pair_for
-from sfumato.methods.spaces import Classes, ImageSpace, Points, PointSpace
+from sfumato.modelling.base import GRADIENT_ARITHMETIC, Plan
+from sfumato.modelling.class_counts import COUNT_SHARE, counts_of, noisy_counts
+from sfumato.modelling.expectation import Expectation
+from sfumato.modelling.generator import GeneratorMethod, GeneratorModel
+from sfumato.modelling.latent import pair_for
+from sfumato.modelling.spaces import Classes, ImageSpace, Points, PointSpace
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend, plan_training
@@ -34,8 +34,8 @@ from sfumato.public.provenance import Provenance
 from sfumato.schema import Schema
 
 if TYPE_CHECKING:
-    from sfumato.methods.gan.learner import AdversarialLearner
-    from sfumato.methods.networks import Generator
+    from sfumato.modelling.networks import Generator
+    from sfumato.papers.gan.learner import AdversarialLearner
     from sfumato.privacy.dpsgd import Schedule
     from sfumato.public.pair import Pair
 
@@ -181,14 +181,14 @@ class Gan(GeneratorMethod):
     def learner(self, space: PointSpace, counts: NDArray[np.float64]) -> AdversarialLearner:
         """Make critic and generator, with their first weights."""
         generator = self.generator(space)  # or says that torch is missing
-        from sfumato.methods.gan.learner import AdversarialLearner
+        from sfumato.papers.gan.learner import AdversarialLearner
 
         pair = self._pair(space) if self.space == "features" else None
         return AdversarialLearner(space, generator, pair, counts, self)
 
     def network_for(self, space: PointSpace) -> Generator:
         """Make the generator: residual for colour, a small one for feature vectors."""
-        from sfumato.methods.networks import ImageGenerator, ResidualGenerator, VectorGenerator
+        from sfumato.modelling.networks import ImageGenerator, ResidualGenerator, VectorGenerator
 
         if self.space == "features":
             return VectorGenerator(space.classes, self._pair(space).encoder.dim)

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from sfumato.methods.networks import Generator
-from sfumato.methods.shrinkage import class_means
+from sfumato.modelling.networks import Generator
+from sfumato.modelling.shrinkage import class_means
 from sfumato.progress import Progress, silent
 from sfumato.storage import write_whole
 

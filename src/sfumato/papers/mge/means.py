@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.clusters import k_means
+from sfumato.modelling.clusters import k_means
 
 Floats = NDArray[np.float64]
 

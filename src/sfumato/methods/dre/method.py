@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import SfumatoError, within
-from sfumato.methods.base import GRADIENT_ARITHMETIC, Plan
-from sfumato.methods.class_counts import COUNT_SHARE
-from sfumato.methods.latent.base import GRID_BITS, SUMS, Arrays, LatentMethod
-from sfumato.methods.latent.ratio import FEWEST, class_weights, effective_size
-from sfumato.methods.spaces import ImageSpace
+from sfumato.modelling.base import GRADIENT_ARITHMETIC, Plan
+from sfumato.modelling.class_counts import COUNT_SHARE
+from sfumato.modelling.latent import GRID_BITS, SUMS, Arrays, LatentMethod
+from sfumato.modelling.ratio import FEWEST, class_weights, effective_size
+from sfumato.modelling.spaces import ImageSpace
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_training
 from sfumato.schema import Schema
 
 if TYPE_CHECKING:
-    from sfumato.methods.latent.discriminator import Discriminator
+    from sfumato.methods.dre.discriminator import Discriminator
     from sfumato.public.encoder import Encoder
     from sfumato.public.pair import Pair
 
@@ -82,7 +82,7 @@ class Dre(LatentMethod):
         plan = super().plan(schema, budget)
         if self.ratio == "means":
             return plan
-        from sfumato.methods.latent.discriminator import SCHEDULE
+        from sfumato.methods.dre.discriminator import SCHEDULE
 
         space = self.space(schema)
         learner = self._discriminator(space, self.public_pair(space), np.ones(space.classes))
@@ -101,7 +101,7 @@ class Dre(LatentMethod):
             public = pair.features.astype(np.float64)
             logs = class_weights(public, means, counts, released.sigma / unit, self.sharpness)
         else:
-            from sfumato.methods.latent.discriminator import SCHEDULE
+            from sfumato.methods.dre.discriminator import SCHEDULE
 
             learner = self._discriminator(space, pair, counts)
             state = curator.train(TRAINING, learner, SCHEDULE)
@@ -124,7 +124,7 @@ class Dre(LatentMethod):
     def _discriminator(
         self, space: ImageSpace, pair: Pair, counts: NDArray[np.float64]
     ) -> Discriminator:
-        from sfumato.methods.latent.discriminator import Discriminator
+        from sfumato.methods.dre.discriminator import Discriminator
 
         return Discriminator(space, pair, counts, self.width, self.seed)
 

@@ -13,13 +13,13 @@ from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
-from sfumato.methods.base import Given, Method, Model
-from sfumato.methods.class_counts import drawn_classes
-from sfumato.methods.spaces import Classes, ImageSpace, Points, PointSpace, space_of
+from sfumato.modelling.base import Given, Method, Model
+from sfumato.modelling.class_counts import drawn_classes
+from sfumato.modelling.spaces import Classes, ImageSpace, Points, PointSpace, space_of
 from sfumato.schema import Schema
 
 if TYPE_CHECKING:
-    from sfumato.methods.networks import Generator
+    from sfumato.modelling.networks import Generator
 
 _TABLE_CODE, _IMAGE_CODE = 14, 5  # random numbers behind a row
 _SAMPLED_AT_ONCE = 2_000
@@ -62,7 +62,7 @@ class GeneratorMethod(Method):
 
     def network_for(self, space: PointSpace) -> Generator:
         """Make the network for a space."""
-        from sfumato.methods.networks import ImageGenerator, TableGenerator
+        from sfumato.modelling.networks import ImageGenerator, TableGenerator
 
         if isinstance(space, ImageSpace):
             return ImageGenerator(_IMAGE_CODE, space.classes, space.codec.shape)

@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import SfumatoError, in_open_unit, within
-from sfumato.methods.class_counts import COUNT_SHARE
-from sfumato.methods.embedding.base import EmbeddingMethod
-from sfumato.methods.embedding.hermite_kernels import KernelMeans, Kernels
-from sfumato.methods.embedding.spectrum import Spectrum
-from sfumato.methods.spaces import ImageSpace, PointSpace
+from sfumato.modelling.class_counts import COUNT_SHARE
+from sfumato.modelling.spaces import ImageSpace, PointSpace
+from sfumato.papers.embedding.base import EmbeddingMethod
+from sfumato.papers.embedding.hermite_kernels import KernelMeans, Kernels
+from sfumato.papers.embedding.spectrum import Spectrum
 from sfumato.privacy.answers import Arrays
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.curator import Curator
@@ -44,8 +44,8 @@ from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.hermite import Hermite
 
 if TYPE_CHECKING:
-    from sfumato.methods.embedding.training import Embedding, Target
-    from sfumato.methods.networks import Generator
+    from sfumato.modelling.networks import Generator
+    from sfumato.papers.embedding.training import Embedding, Target
 
 _SHORTEST, _LENGTH = 0.1, 0.05  # at least, and for two columns
 _LEAST = 0.01  # that may be asked for: 130 features
@@ -168,7 +168,7 @@ class Hp(EmbeddingMethod):
 
     def network_for(self, space: PointSpace) -> Generator:
         """Make the network that was asked for."""
-        from sfumato.methods.networks import ImageGenerator, TableGenerator
+        from sfumato.modelling.networks import ImageGenerator, TableGenerator
 
         if not isinstance(space, ImageSpace):
             return super().network_for(space)

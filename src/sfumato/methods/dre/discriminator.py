@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sfumato.data.batch import Batch
-from sfumato.methods.adversary import Adversary
-from sfumato.methods.spaces import ImageSpace
+from sfumato.modelling.adversary import Adversary
+from sfumato.modelling.spaces import ImageSpace
 from sfumato.privacy.dpsgd import Schedule
 from sfumato.public.pair import Pair
 

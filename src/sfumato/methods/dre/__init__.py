@@ -1,0 +1,1 @@
+"""DP-DRE: ratios of densities in the feature space of public networks."""

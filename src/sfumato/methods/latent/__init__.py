@@ -1,1 +1,0 @@
-"""Methods that learn the distribution of images in a public feature space."""

@@ -1,0 +1,1 @@
+"""DP-MGE: Gaussians in the feature space of public networks."""
