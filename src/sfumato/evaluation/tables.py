@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.data.inspection import reviewed
+from sfumato.data.sources import table_rows
+from sfumato.errors import SfumatoError
 from sfumato.evaluation.association import association_matrix
 from sfumato.evaluation.chance import beyond_chance
 from sfumato.evaluation.coded_table import CodedTable
@@ -73,6 +77,7 @@ def evaluate_table(
     most = None if full else FAST_ROWS
     declared = schema
     if schema.columns and not schema.open:
+        real = _in_memory(real, schema)
         schema = widened(schema, real)
     known = CodedTable.of(real, schema, "real data").at_most(most, seed)
     made = CodedTable.of(synthetic, schema, "synthetic data").at_most(most, seed)
@@ -132,6 +137,20 @@ def evaluate_table(
         utility_mean=utility.mean if utility else {},
         misfits=_misfits(real, declared),
     )
+
+
+def _in_memory(real: Any, schema: Schema) -> Any:
+    """Read the columns of a file or a database once, for all that looks at them."""
+    if not isinstance(real, str | Path | bytes):
+        return real
+    unit = schema.unit_column
+    names = [*schema.modelled, *([unit] if unit else [])]
+    try:
+        return pa.Table.from_batches(table_rows(real, names, schema.csv).batches(names))
+    except SfumatoError as error:
+        raise SfumatoError(f"the real data: {error}") from None
+    except ValueError:  # there is no batch to take the columns from
+        raise SfumatoError("the real data have no rows, so there is nothing to evaluate") from None
 
 
 def _misfits(real: Any, schema: Schema) -> tuple[str, ...]:

@@ -37,11 +37,7 @@ def widened(schema: Schema, real: Any) -> Schema:
     columns = {name: each for name, each in plain.modelled.items() if isinstance(each, wanted)}
     numbers: dict[str, list[NDArray[np.float64]]] = {name: [] for name in columns}
     unlisted: dict[str, Counter[str]] = {name: Counter() for name in columns}
-    try:
-        rows = table_rows(real, list(columns), schema.csv)
-    except SfumatoError as error:
-        raise SfumatoError(f"the real data: {error}") from None
-    for batch in rows.batches(list(columns)):
+    for batch in table_rows(real, list(columns), schema.csv).batches(list(columns)):
         for name, column in columns.items():
             array = batch.column(name)
             if isinstance(column, Categorical):
