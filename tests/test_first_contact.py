@@ -22,7 +22,7 @@ from command_line import run
 from sfumato.errors import SfumatoError
 from sfumato.notebook import usual_progress
 from sfumato.privacy.ledger import Ledger
-from sfumato.storage import locked
+from sfumato.storage import locked, new_folder, write_whole
 from support import SCHEMA, people
 
 BASE = ("synth", "people.csv", "-s", "people.toml", "-e", "2")
@@ -150,6 +150,47 @@ def test_a_second_run_for_the_same_output_waits_and_says_so(folder: Path) -> Non
         steps.append("goes on")
     assert steps == ["waits", "goes on"]
     assert not list(folder.rglob("*.lock"))
+
+
+WRITING = """
+import sys
+from pathlib import Path
+from sfumato.storage import new_folder, reserved
+with reserved(Path("o.csv")) as file, new_folder(Path("o")) as folder:
+    file.write(b"half of a file")
+    (folder / "part-0.parquet").write_bytes(b"half of a folder")
+    print("open", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows lets nobody remove an open file")
+def test_what_a_crash_left_of_an_output_goes_when_it_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    others = tmp_path / ".o.csv.mine"
+    others.write_text("kept")
+    environment = {**os.environ, "PYTHONPATH": str(Path(sf.__file__).parents[1])}
+    run = subprocess.Popen(
+        [sys.executable, "-c", WRITING], env=environment, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    with run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"open\n"
+        left = set(tmp_path.iterdir()) - {others}
+        assert len(left) == 2
+        write_whole(Path("o.csv"), b"whole")
+        with new_folder(Path("o")):
+            pass
+        assert set(tmp_path.iterdir()) == {others, *left, tmp_path / "o.csv", tmp_path / "o"}
+        run.kill()
+    write_whole(Path("o.csv"), b"whole")
+    (tmp_path / "o").rmdir()
+    with new_folder(Path("o")):
+        pass
+    assert set(tmp_path.iterdir()) == {others, tmp_path / "o.csv", tmp_path / "o"}
 
 
 def unwritable(folder: Path) -> dict[str, str]:
