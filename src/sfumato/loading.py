@@ -16,6 +16,7 @@ from sfumato.privacy.budget import Guarantee
 from sfumato.public.provenance import Provenance
 from sfumato.registry import method_class
 from sfumato.schema import Schema
+from sfumato.storage import local
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -27,7 +28,7 @@ def load(path: str | Path) -> Fitted:
 
     Nothing is quoted from it that can be derived: its epsilon is worked out from its spends.
     """
-    if not Path(path).exists():
+    if not local(path).exists():
         raise SfumatoError(f"there is no file {path}")
     try:
         with safe_open(path, "numpy") as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +16,32 @@ from typing import Any, BinaryIO
 from sfumato.errors import SfumatoError
 
 
+def local(path: str | Path) -> Path:
+    """Give a path on this machine. An address is refused: it would pass for folders of that name.
+
+    >>> local(Path("s3://bucket/o.csv"))
+    Traceback (most recent call last):
+    ...
+    sfumato.errors.SfumatoError: s3://…: name a file on this machine; only tables may lie \
+elsewhere, at duckdb://, sqlite:// or postgresql://
+    """
+    scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)", str(path))  # paths keep one slash of two
+    if scheme:
+        raise SfumatoError(
+            f"{scheme.group()}//…: name a file on this machine; only tables may lie elsewhere, at "
+            "duckdb://, sqlite:// or postgresql://"
+        )
+    return Path(path)
+
+
+def writable(path: str | Path, asked: str = "") -> Path:
+    """Give a path on this machine where nothing lies that a file could not take the place of."""
+    path = local(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise SfumatoError(f"{path}{asked} is a device, a pipe or a socket: name a file")
+    return path
+
+
 @contextmanager
 def reserved(path: Path, size: int = 0, private: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing that appears at `path`, durably, only when the block ends well.
@@ -23,6 +50,7 @@ def reserved(path: Path, size: int = 0, private: bool = False) -> Iterator[Binar
     Nobody but its owner may read a `private` one.
     """
     try:
+        writable(path)
         with unfinished(path) as temporary:
             with temporary.open("wb") as file:
                 if size and hasattr(os, "posix_fallocate"):
@@ -43,6 +71,7 @@ def reserved(path: Path, size: int = 0, private: bool = False) -> Iterator[Binar
 def new_folder(path: Path) -> Iterator[Path]:
     """Give a folder to write into that appears at `path` only when the block ends well."""
     try:
+        writable(path)
         with unfinished(path, folder=True) as temporary:
             yield temporary
             temporary.chmod(0o777 & ~_umask())
@@ -152,13 +181,12 @@ def refuse_overwriting(
     for asked, path in outputs.items():
         if path is None:
             continue
+        writable(path, f" ({asked})")
         for other, what in taken:
             if _same(path, other) or other.resolve() in path.resolve().parents:
                 raise SfumatoError(f"{path} ({asked}) would overwrite {what}: name another file")
         if path.is_dir() and (path != folder or path.suffix):
             raise SfumatoError(f"{path} ({asked}) is a folder: name a file")
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise SfumatoError(f"{path} ({asked}) is a device: name a file")
         if path.is_file() and not force:
             raise SfumatoError(f"{path} ({asked}) exists: name another file, or use --force")
         _try_to_write(path)
@@ -167,7 +195,7 @@ def refuse_overwriting(
 
 def check_folder(path: Path) -> None:
     """Refuse a folder in which nothing can be written, or that is none. Nothing is left behind."""
-    if path.exists() and not path.is_dir():
+    if local(path).exists() and not path.is_dir():
         raise SfumatoError(f"{path} is not a folder: name one for what is paid for")
     _try_to_write(path / "releases")
 

@@ -109,11 +109,11 @@ def synthesize(
         raise SfumatoError(f"rows must not be negative, got {rows}")
     if isinstance(output, str):
         output = new_table(output) if is_address(output) else Path(output)
-    if output:
-        check_output(output, schema, data)
     if isinstance(output, Path):
         folder = folder or releases_beside(output)
         refuse_overwriting({"output": output}, inputs=[data, folder], force=True, folder=output)
+    if output:
+        check_output(output, schema, data)
     model = method.fit(
         data, schema, budget, ledger=ledger, dataset=dataset, folder=folder, pay_again=pay_again,
         use_saved=use_saved, gate=gate, workers=workers, progress=progress,

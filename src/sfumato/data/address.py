@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from sfumato.errors import SfumatoError
+from sfumato.storage import local
 
 _PLACES = ("host", "port", "dbname")  # settings that say where the database is
 KINDS = ("duckdb", "sqlite", "postgresql", "postgres")
@@ -68,7 +69,7 @@ class Address:
     @property
     def file(self) -> Path:
         """The file of a database that is one."""
-        return Path(self.server)
+        return local(self.server)
 
     @property
     def told(self) -> str:
