@@ -90,7 +90,7 @@ class NewDuckDBTable(NewTable):
         return (duckdb_driver().Error, OSError)
 
     def _connect(self) -> Any:
-        base = duckdb_driver().connect(str(self._address.file))
+        base = duckdb_driver().connect(str(self._address.file.resolve()))
         base.begin()
         return base
 
