@@ -5,8 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import socket
+import stat
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +23,18 @@ import pytest
 import sfumato as sf
 from command_line import folder as folder
 from command_line import run
+from sfumato.data.new_table import new_table
 from sfumato.errors import SfumatoError
 from sfumato.notebook import usual_progress
 from sfumato.privacy.ledger import Ledger
-from sfumato.storage import locked
+from sfumato.sampling import Draw
+from sfumato.schema import Images
+from sfumato.storage import locked, new_folder, write_whole
 from support import SCHEMA, people
 
 BASE = ("synth", "people.csv", "-s", "people.toml", "-e", "2")
 SYNTH = (*BASE, "-o", "out.csv", "-q")
+IMAGES = Images(height=4, width=4, classes=("a", "b"))
 QUICK = ("--set", "components=2", "--set", "restarts=1")
 
 
@@ -152,6 +160,182 @@ def test_a_second_run_for_the_same_output_waits_and_says_so(folder: Path) -> Non
     assert not list(folder.rglob("*.lock"))
 
 
+WRITING = """
+import sys
+from pathlib import Path
+from sfumato.storage import new_folder, reserved
+with reserved(Path("o.csv")) as file, new_folder(Path("o")) as folder:
+    file.write(b"half of a file")
+    (folder / "part-0.parquet").write_bytes(b"half of a folder")
+    print("open", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows lets nobody remove an open file")
+def test_what_a_crash_left_of_an_output_goes_when_it_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    others = tmp_path / ".o.csv.mine"
+    others.write_text("kept")
+    environment = {**os.environ, "PYTHONPATH": str(Path(sf.__file__).parents[1])}
+    run = subprocess.Popen(
+        [sys.executable, "-c", WRITING], env=environment, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    with run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"open\n"
+        left = set(tmp_path.iterdir()) - {others}
+        assert len(left) == 2
+        write_whole(Path("o.csv"), b"whole")
+        with new_folder(Path("o")):
+            pass
+        assert set(tmp_path.iterdir()) == {others, *left, tmp_path / "o.csv", tmp_path / "o"}
+        run.kill()
+    write_whole(Path("o.csv"), b"whole")
+    (tmp_path / "o").rmdir()
+    with new_folder(Path("o")):
+        pass
+    assert set(tmp_path.iterdir()) == {others, tmp_path / "o.csv", tmp_path / "o"}
+
+
+PEOPLE = ("people.csv", "-s", "people.toml")
+OUTPUTS = (
+    ("synth", *PEOPLE, "-e", "1", "-o", "{}"),
+    ("synth", *PEOPLE, "-e", "1", "-o", "o.csv", "--model", "{}"),
+    ("synth", *PEOPLE, "-e", "1", "-o", "o.csv", "--report", "{}"),
+    ("synth", *PEOPLE, "-e", "1", "-o", "o.csv", "--ledger", "{}"),
+    ("synth", *PEOPLE, "-e", "1", "-o", "o.csv", "--releases", "{}"),
+    ("fit", *PEOPLE, "-e", "1", "-o", "{}"),
+    ("fit", *PEOPLE, "-e", "1", "-o", "m.sfumato", "--report", "{}"),
+    ("sample", "m.sfumato", "-o", "{}"),
+    ("show", "m.sfumato", "--report", "{}"),
+    ("show", "m.sfumato", "--schema", "{}"),
+    ("evaluate", "people.csv", *PEOPLE, "--json", "{}"),
+    ("evaluate", "people.csv", *PEOPLE, "--report", "{}"),
+    ("audit", "m.sfumato", "--report", "{}"),
+    ("classify", "train", *PEOPLE, "-e", "1", "-t", "sick", "-o", "{}"),
+    ("classify", "predict", "m.sfumato", "people.csv", "-o", "{}"),
+    ("classify", "explain", "m.sfumato", "people.csv", "-o", "{}"),
+    ("public", "train", "p.npz", "-s", "people.toml", "--source", "s", "--licence", "l",
+     "-o", "{}"),
+    ("schema", "init", "people.csv", "-o", "{}"),
+    ("schema", "edit", "people.csv", "-o", "{}"),
+    ("ledger", "show", "--ledger", "{}"),
+    ("ledger", "limit", "people", "-e", "1", "--ledger", "{}"),
+)  # fmt: skip
+INPUTS = (
+    ("synth", "{}", "-s", "people.toml", "-e", "1", "-o", "o.csv"),
+    ("synth", "people.csv", "-s", "{}", "-e", "1", "-o", "o.csv"),
+    ("plan", "{}", "-s", "people.toml", "-e", "1"),
+    ("sample", "{}", "-o", "o.csv"),
+    ("show", "{}"),
+    ("audit", "{}"),
+    ("evaluate", "{}", *PEOPLE),
+    ("evaluate", "people.csv", "{}", "-s", "people.toml"),
+    ("evaluate", "people.csv", *PEOPLE, "--test", "{}"),
+    ("schema", "init", "{}"),
+    ("schema", "init", "people.csv", "--codebook", "{}"),
+    ("schema", "check", "{}", "-s", "people.toml"),
+)
+FORCED = ("synth", "fit", "sample", "show", "evaluate", "audit", "classify", "public")
+
+
+def strange(folder: Path) -> list[Path]:
+    """Make what is no file, under names that files could have."""
+    os.mkfifo(folder / "pipe.toml")
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("socket.toml")  # its whole path may be too long
+    with suppress(PermissionError):  # which only root may make
+        os.mknod(folder / "device.toml", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    names = ("pipe.toml", "socket.toml", "device.toml")
+    return [folder / name for name in names if (folder / name).exists()]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.parametrize("arguments", OUTPUTS, ids=" ".join)
+def test_no_output_takes_the_place_of_a_device_a_pipe_or_a_socket(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    before = left_in(folder)
+    made = strange(folder)
+    assert len(made) >= 2
+    force = ("--force",) if arguments[0] in FORCED else ()
+    for path in made:
+        kind = stat.S_IFMT(path.stat().st_mode)
+        code, _, err = run(capsys, *(each.format(path.name) for each in arguments), *force)
+        assert (code, err.count("\n")) == (2, 1)
+        assert path.name in err
+        assert stat.S_IFMT(path.stat().st_mode) == kind
+    assert set(left_in(folder)) == {*before, *made}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_no_call_from_python_takes_the_place_of_a_device_a_pipe_or_a_socket(folder: Path) -> None:
+    model = sf.Pairs(components=2, restarts=1).fit("people.csv", "people.toml", 1)
+    before = left_in(folder)
+    made = strange(folder)
+    for path in made:
+        calls: tuple[Callable[[], object], ...] = (
+            lambda path=path: model.save(path),
+            lambda path=path: Draw(model, 3).write(path),
+            lambda path=path: sf.synthesize("people.csv", "people.toml", 1, output=path),
+            lambda path=path: new_table(f"sqlite://{path}?table=t", replace=True),
+            lambda path=path: new_table(f"duckdb://{path}?table=t", replace=True),
+            lambda path=path: Ledger(path),
+        )
+        for call in calls:
+            with pytest.raises(SfumatoError):
+                call()
+    assert not any(path.is_file() for path in made)
+    assert set(left_in(folder)) == {*before, *made}
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/a.toml", "gs://b", "https://ann:s3cret@host/a"])
+@pytest.mark.parametrize("arguments", [*OUTPUTS, *INPUTS], ids=" ".join)
+def test_addresses_that_nobody_serves_are_refused_in_one_line(
+    folder: Path,
+    own_ledger: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    address: str,
+) -> None:
+    before = left_in(folder)
+    code, _, err = run(capsys, *(each.format(address) for each in arguments))
+    lines = [line for line in err.splitlines() if line.startswith("sfumato: ")]
+    assert (code, len(lines)) == (2, 1)
+    assert f"{address.partition('://')[0]}://…: name a file on this machine" in lines[0]
+    assert "s3cret" not in err
+    assert left_in(folder) == before
+    assert not own_ledger.exists() or Ledger(own_ledger).entries() == []
+
+
+def test_addresses_that_nobody_serves_are_refused_in_python(folder: Path) -> None:
+    model = sf.Pairs(components=2, restarts=1).fit("people.csv", "people.toml", 1)
+    before = left_in(folder)
+    for place in ("s3://bucket/o.csv", Path("s3://bucket/o.csv"), "S3://bucket/o.npz"):
+        calls: tuple[Callable[[], object], ...] = (
+            lambda place=place: sf.synthesize("people.csv", "people.toml", 1, output=place),
+            lambda place=place: sf.synthesize(place, "people.toml", 1),
+            lambda place=place: sf.synthesize("people.csv", place, 1),
+            lambda place=place: sf.Pairs().fit(
+                "people.csv", "people.toml", 1, sf.Run(folder=Path(place))
+            ),
+            lambda place=place: sf.Moments().fit(place, sf.Schema(images=IMAGES), 1),
+            lambda place=place: model.save(place),
+            lambda place=place: Draw(model, 3).write(Path(place)),
+            lambda place=place: Ledger(place),
+            lambda place=place: sf.load(place),
+            lambda place=place: new_table(f"duckdb://{place}?table=t"),
+        )
+        for call in calls:
+            with pytest.raises(SfumatoError, match="name a file on this machine"):
+                call()
+    assert left_in(folder) == before
+
+
 def unwritable(folder: Path) -> dict[str, str]:
     """Name files that cannot be written, each in its own way."""
     (folder / "taken.d").mkdir()
@@ -208,6 +392,8 @@ def test_an_output_that_cannot_be_written_from_python_costs_nothing(
     for path in ways.values():
         with pytest.raises((SfumatoError, OSError)):
             sf.synthesize("people.csv", "people.toml", 1, output=Path(path))
+        with pytest.raises(SfumatoError):
+            write_whole(Path(path), b"")
     for path in ("file", "file/new", "/proc/out"):
         with pytest.raises((SfumatoError, OSError)):
             sf.Pairs().fit("people.csv", "people.toml", 1, sf.Run(folder=Path(path)))

@@ -23,14 +23,14 @@ from sfumato.privacy.run import Run
 from sfumato.progress import Progress
 from sfumato.public.provenance import digest_of_file
 from sfumato.schema import Images, Schema
-from sfumato.storage import write_whole
+from sfumato.storage import local, write_whole
 
 TARGET = "readmitted"
 
 
 def main(folder: Path) -> None:
     """Synthesize a hospital's table and a set of digits, and tell how good the results are."""
-    folder.mkdir(parents=True, exist_ok=True)
+    local(folder).mkdir(parents=True, exist_ok=True)
     with progress_display(quiet=False) as progress:
         hospital = _patients(folder, progress)
         digits = _digits(folder, progress)

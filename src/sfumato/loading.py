@@ -17,6 +17,7 @@ from sfumato.privacy.budget import Guarantee
 from sfumato.public.provenance import Provenance
 from sfumato.registry import method_class
 from sfumato.schema import Schema
+from sfumato.storage import local
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -30,7 +31,7 @@ def load(path: str | Path, allow: Collection[str] = ()) -> Fitted:
     file causes code to be imported, but for methods of other packages that its reader names in
     `allow`.
     """
-    if not Path(path).exists():
+    if not local(path).exists():
         raise SfumatoError(f"there is no file {path}")
     try:
         with safe_open(path, "numpy") as file:

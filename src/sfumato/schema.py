@@ -37,6 +37,7 @@ from sfumato.constraints import Constraint, Derived, constraint_kind, in_turn
 from sfumato.declaration import Declared, Value
 from sfumato.errors import SfumatoError
 from sfumato.notebook import html_table
+from sfumato.storage import local
 
 __all__ = [
     "KINDS",
@@ -214,7 +215,7 @@ class Schema(Declared):
     def load(cls, path: str | Path) -> Schema:
         """Read a TOML file."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = local(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise SfumatoError(f"cannot read the schema {path}: {error}") from None
         return cls.from_toml(text, str(path))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +16,32 @@ from typing import Any, BinaryIO
 from sfumato.errors import SfumatoError
 
 
+def local(path: str | Path) -> Path:
+    """Give a path on this machine. An address is refused: it would pass for folders of that name.
+
+    >>> local(Path("s3://bucket/o.csv"))
+    Traceback (most recent call last):
+    ...
+    sfumato.errors.SfumatoError: s3://…: name a file on this machine; only tables may lie \
+elsewhere, at duckdb://, sqlite:// or postgresql://
+    """
+    scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)", str(path))  # paths keep one slash of two
+    if scheme:
+        raise SfumatoError(
+            f"{scheme.group()}//…: name a file on this machine; only tables may lie elsewhere, at "
+            "duckdb://, sqlite:// or postgresql://"
+        )
+    return Path(path)
+
+
+def writable(path: str | Path, asked: str = "") -> Path:
+    """Give a path on this machine where nothing lies that a file could not take the place of."""
+    path = local(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise SfumatoError(f"{path}{asked} is a device, a pipe or a socket: name a file")
+    return path
+
+
 @contextmanager
 def reserved(path: Path, size: int = 0, private: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing that appears at `path`, durably, only when the block ends well.
@@ -21,44 +49,121 @@ def reserved(path: Path, size: int = 0, private: bool = False) -> Iterator[Binar
     Room for `size` bytes is taken at once, so that a full disk is noticed before the block runs.
     Nobody but its owner may read a `private` one.
     """
-    temporary = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(descriptor, "wb") as file:
-            if size and hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(descriptor, 0, size)
-            yield file
-            file.truncate()
-            file.flush()
-            os.fsync(descriptor)
-        if not private:
-            os.chmod(temporary, 0o666 & ~_umask())  # as any file; temporary ones are private
-        os.replace(temporary, path)
-        temporary = None
-        _sync_folder(path.parent)
+        writable(path)
+        with unfinished(path) as temporary:
+            with temporary.open("wb") as file:
+                if size and hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, size)
+                yield file
+                file.truncate()
+                file.flush()
+                os.fsync(file.fileno())
+            if not private:
+                os.chmod(temporary, 0o666 & ~_umask())  # as any file; temporary ones are private
+            os.replace(temporary, path)
+            _sync_folder(path.parent)
     except OSError as error:
         raise SfumatoError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
 
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Give a folder to write into that appears at `path` only when the block ends well."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-        try:
+        writable(path)
+        with unfinished(path, folder=True) as temporary:
             yield temporary
             temporary.chmod(0o777 & ~_umask())
             os.replace(temporary, path)
             _sync_folder(path.parent)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
         raise SfumatoError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+@contextmanager
+def unfinished(path: Path, folder: bool = False) -> Iterator[Path]:
+    """Give a new file, or folder, beside `path` that is gone after the block unless it was moved.
+
+    What others have left of theirs, whose process died meanwhile, goes first.
+    """
+    beginning = f".{path.name}.part-"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path.parent, beginning)
+    made, hold = new_held(path.parent, beginning, folder)
+    try:
+        yield made
+    finally:
+        remove(made)
+        let_go(hold)
+
+
+Hold = int | None
+"""What keeps others from sweeping; nothing where the system cannot lock."""
+
+
+def new_held(parent: Path, beginning: str, folder: bool = False) -> tuple[Path, Hold]:
+    """Make a file or a folder, by a name of its own, that is held until it is let go of.
+
+    The system lets go of it when this process dies, however it dies. Nobody else may read it.
+    """
+    while True:
+        if folder:
+            made = Path(tempfile.mkdtemp(dir=parent, prefix=beginning))
+        else:
+            descriptor, name = tempfile.mkstemp(dir=parent, prefix=beginning)
+            os.close(descriptor)
+            made = Path(name)
+        with suppress(FileNotFoundError):
+            hold = _hold(made)
+            if made.exists():
+                return made, hold
+            let_go(hold)  # it was swept before it was held
+
+
+def let_go(hold: Hold) -> None:
+    """Let others sweep."""
+    if hold is not None:
+        os.close(hold)
+
+
+def sweep(parent: Path, beginning: str) -> None:
+    """Remove files and folders of this beginning that no living process holds."""
+    for name in glob.glob(f"{glob.escape(beginning)}*", root_dir=parent):
+        with suppress(OSError):  # it is held, or another sweeps it, or it is none of ours
+            hold = _hold(parent / name, wait=False)
+            try:
+                remove(parent / name)
+            finally:
+                let_go(hold)
+
+
+def _hold(path: Path, wait: bool = True) -> Hold:
+    """Lock a file or a folder; one that another holds is waited for, or refused."""
+    if find_spec("fcntl") is None:
+        return None
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    access = os.O_RDONLY if path.is_dir() else os.O_RDWR  # which disks of others ask for
+    hold = os.open(path, access | os.O_NOFOLLOW)
+    try:
+        flock(hold, LOCK_EX if wait else LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        let_go(hold)
+        raise
+    except OSError:
+        pass  # a disk that knows no locks
+    return hold
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder in which others may be about to open files, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        gone = path.with_name(f"{path.name}-")
+        os.replace(path, gone)  # whoever knows its name opens nothing in it any more
+        shutil.rmtree(gone)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def refuse_overwriting(
@@ -76,13 +181,12 @@ def refuse_overwriting(
     for asked, path in outputs.items():
         if path is None:
             continue
+        writable(path, f" ({asked})")
         for other, what in taken:
             if _same(path, other) or other.resolve() in path.resolve().parents:
                 raise SfumatoError(f"{path} ({asked}) would overwrite {what}: name another file")
         if path.is_dir() and (path != folder or path.suffix):
             raise SfumatoError(f"{path} ({asked}) is a folder: name a file")
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise SfumatoError(f"{path} ({asked}) is a device: name a file")
         if path.is_file() and not force:
             raise SfumatoError(f"{path} ({asked}) exists: name another file, or use --force")
         _try_to_write(path)
@@ -91,7 +195,7 @@ def refuse_overwriting(
 
 def check_folder(path: Path) -> None:
     """Refuse a folder in which nothing can be written, or that is none. Nothing is left behind."""
-    if path.exists() and not path.is_dir():
+    if local(path).exists() and not path.is_dir():
         raise SfumatoError(f"{path} is not a folder: name one for what is paid for")
     _try_to_write(path / "releases")
 
@@ -100,9 +204,8 @@ def _try_to_write(path: Path) -> None:
     """Write a file as large as a byte beside `path`, or where its folder would be made."""
     place = next(folder for folder in path.parents if folder.exists())
     try:
-        with tempfile.NamedTemporaryFile(dir=place, prefix=f".{path.name}.") as file:
-            file.write(b"1")
-            file.flush()
+        with unfinished(place / path.name) as file:
+            file.write_bytes(b"1")
     except OSError as error:
         raise SfumatoError(f"cannot write {path}: {error.strerror or error}") from None
 

@@ -100,12 +100,12 @@ def synthesize(
         raise SfumatoError(f"rows must not be negative, got {rows}")
     if isinstance(output, str):
         output = new_table(output) if is_address(output) else Path(output)
-    if output:
-        check_output(output, schema, data)
     if isinstance(output, Path):
         run = replace(run, folder=run.folder or releases_beside(output))
         inputs = [data, run.folder]
         refuse_overwriting({"output": output}, inputs=inputs, force=True, folder=output)
+    if output:
+        check_output(output, schema, data)
     model = method.fit(data, schema, budget, run)
     run.tell("sampling", None)
     draw = Draw(model, rows, seed=seed)

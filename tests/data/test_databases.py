@@ -202,7 +202,7 @@ def test_what_goes_wrong_with_a_server_is_one_line_and_costs_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(databases.PostgresRows, "_selected", lost)
         assert "the connection was lost" in refused(address)
-    assert not list(tmp_path.glob("*/.rows"))
+    assert not list(tmp_path.glob("*/.rows*"))
     assert "people" not in run(capsys, "ledger", "show")[1]
 
 
@@ -265,6 +265,128 @@ def test_what_cannot_be_read_is_one_clear_line(tmp_path: Path, address: str, mes
     with pytest.raises(SfumatoError, match=message) as refused:
         encoded_rows(given, TableCodec(SCHEMA))
     assert "\n" not in str(refused.value)
+
+
+WRITES = {
+    "sqlite": (
+        "ATTACH '{stolen}' AS s", "VACUUM INTO '{stolen}'", "CREATE TABLE stolen (a INTEGER)",
+        "DELETE FROM people", "PRAGMA journal_mode = wal",
+    ),
+    "duckdb": (
+        "COPY people TO '{stolen}'", "ATTACH '{stolen}'", "EXPORT DATABASE '{stolen}'",
+        "CREATE TABLE stolen (a INTEGER)", "DELETE FROM people RETURNING *",
+        "SET enable_external_access = true", "INSTALL httpfs", "LOAD json", "CALL pragma_version()",
+        "PRAGMA version", "PIVOT people ON town",
+    ),
+    "postgresql": (
+        "COPY people TO '{stolen}'", "COPY people TO PROGRAM 'cat > {stolen}'",
+        "CREATE TABLE stolen (a INTEGER)", "DELETE FROM people RETURNING *",
+        "WITH gone AS (DELETE FROM people RETURNING *) SELECT * FROM gone",
+        "SET TRANSACTION READ WRITE",
+    ),
+}  # fmt: skip
+AROUND = (
+    "{}",
+    "{};",
+    "SELECT * FROM people; {}",
+    "SELECT * FROM people) AS x; {}; SELECT * FROM (SELECT * FROM people",
+    "SELECT * FROM people) AS x; COMMIT; {}; SELECT * FROM (SELECT * FROM people",
+    "SELECT * FROM people) AS x; COMMIT; {} --",
+    "SELECT * FROM people) AS x; {} /*",
+    "{}; SELECT * FROM people",
+    "SELECT * FROM people) AS x UNION ALL (SELECT * FROM people); {} --",
+)
+POSTGRES_AROUND = (
+    "SELECT * FROM people) TO PROGRAM 'cat > {stolen}' --",
+    "SELECT * FROM people) AS x) TO PROGRAM 'cat > {stolen}'; COMMIT; --",
+)
+
+
+def test_a_query_that_is_more_than_one_select_is_refused(base: str, tmp_path: Path) -> None:
+    kind = base.partition("://")[0]
+    # PostgreSQL writes as its own user, and into its own folder.
+    folder = Path(base.partition("?host=")[2]) if kind == "postgresql" else tmp_path
+    before = sorted(folder.iterdir())
+    queries = [form.format(write) for form in AROUND for write in WRITES[kind]]
+    for query in [*queries, *(POSTGRES_AROUND if kind == "postgresql" else ())]:
+        address = asked(base, "query=" + query.format(stolen=folder / "stolen"))
+        with pytest.raises(SfumatoError) as refused:
+            codes(address)
+        assert "\n" not in str(refused.value)
+        assert sorted(folder.iterdir()) == before, query
+    assert codes(asked(base, "table=people")) == codes(ROWS)
+    with pytest.raises(SfumatoError):
+        codes(asked(base, "table=stolen"))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM people -- all ; of them",
+        "/* all; of them */ SELECT * FROM people;;",
+        "WITH all_of_them AS (SELECT * FROM people) SELECT * FROM all_of_them",
+        "SELECT age, pay, town, sick FROM people WHERE town <> '); DROP TABLE people; --'",
+    ],
+)
+def test_one_select_may_hold_marks_of_any_kind(base: str, query: str) -> None:
+    assert codes(asked(base, f"query={query}")) == codes(ROWS)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM read_csv('{secret}')",
+        "SELECT * FROM '{secret}'",
+        "SELECT * FROM read_text('{secret}')",
+        "SELECT * FROM glob('{secret}*')",
+        "SELECT * FROM people, (SELECT count(*) FROM read_blob('{secret}'))",
+        "SELECT * FROM elsewhere",
+    ],
+)
+def test_a_query_of_duckdb_reads_no_other_file_unless_the_owner_says_so(
+    tmp_path: Path, query: str
+) -> None:
+    base = duckdb_file(tmp_path)
+    secret = tmp_path / "secret.csv"
+    secret.write_text("age,pay,town,sick\n30,7,Ulm,true\n")
+    import duckdb
+
+    with duckdb.connect(tmp_path / "people.duckdb") as file:
+        file.execute(f"CREATE VIEW elsewhere AS SELECT * FROM read_csv('{secret}')")
+    with pytest.raises(SfumatoError, match="cannot open duckdb://") as refused:
+        codes(f"{base}?query={query.format(secret=secret)}")
+    assert "\n" not in str(refused.value)
+    if "Permission" in str(refused.value):
+        assert "external=yes" in str(refused.value)
+    row = {"age": [30], "pay": [7.0], "town": ["Ulm"], "sick": [True]}
+    for what in (f"query=SELECT * FROM '{secret}'", "table=elsewhere"):
+        assert codes(f"{base}?external=yes&{what}") == codes(pa.table(row))
+    with pytest.raises(SfumatoError, match="must be one SELECT"):
+        codes(f"{base}?external=yes&query=COPY people TO '{tmp_path / 'stolen'}'")
+    assert not (tmp_path / "stolen").exists()
+
+
+def test_a_query_of_duckdb_sees_no_frames_of_the_program(tmp_path: Path) -> None:
+    base = duckdb_file(tmp_path)
+    names = ROWS  # noqa: F841 (as one of the module that asks)
+    with pytest.raises(SfumatoError, match="names does not exist"):
+        codes(f"{base}?table=names")
+
+
+@pytest.mark.parametrize("call", ["readfile('/etc/passwd')", "writefile('stolen', 'x')",
+                                  "load_extension('stolen')"])  # fmt: skip
+def test_a_query_of_sqlite_reaches_no_other_file(tmp_path: Path, call: str) -> None:
+    with pytest.raises(SfumatoError, match=r"cannot (open|be read)"):
+        codes(f"{sqlite_file(tmp_path)}?query=SELECT age, {call} AS pay, town, sick FROM people")
+
+
+@pytest.mark.parametrize(("kind", "setting"), [
+    ("sqlite", "external=yes"), ("duckdb", "external=no"), ("duckdb", "mode=rw"),
+    ("duckdb", "external=yes&mode=rw"),
+])  # fmt: skip
+def test_settings_of_files_that_are_unknown_are_refused(kind: str, setting: str) -> None:
+    with pytest.raises(SfumatoError, match="may follow the file"):
+        source_name(f"{kind}://x?{setting}&table=people")
 
 
 @pytest.mark.parametrize("kind", ["duckdb", "postgresql"])

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
+import pickle
+import signal
 import stat
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,9 @@ import pyarrow.parquet
 import pytest
 
 import sfumato as sf
+from sfumato import storage
 from sfumato.data import spool, workers
+from sfumato.data.batch import Batch
 from sfumato.data.rows import EncodedTable, encoded_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
@@ -123,18 +129,19 @@ def test_a_spool_is_private_and_gone_after_the_run(
 
     class Watched(spool.Spool):
         def batches(self, part: int) -> Any:
-            modes.update(stat.S_IMODE(file.stat().st_mode) for file in [left, *left.iterdir()])
+            (kept,) = folder.glob(".rows*")
+            modes.update(stat.S_IMODE(file.stat().st_mode) for file in [kept, *kept.iterdir()])
             return super().batches(part)
 
     monkeypatch.setattr("sfumato.data.rows.Spool", Watched)
     method = sf.Pairs(components=4, restarts=1)
     method.fit(path, SCHEMA, BUDGET, sf.Run(folder=folder, workers=1))
     assert modes == {0o700, 0o600}
-    assert not left.exists()
+    assert not list(folder.glob(".rows*"))
     tight = Schema(columns={"age": sf.Numeric(low=0, high=30)})
     with pytest.raises(SfumatoError, match="--misfit"):
         sf.Pairs().fit(path, tight, BUDGET, sf.Run(folder=folder, pay_again=True, workers=1))
-    assert not left.exists()
+    assert not list(folder.glob(".rows*"))
 
 
 def test_a_run_that_is_told_to_end_leaves_no_rows(tmp_path: Path) -> None:
@@ -170,7 +177,7 @@ main()
     assert int(ended.stdout) > 5
     assert "interrupted" in ended.stderr
     assert path.exists()
-    assert not list(tmp_path.glob("*/.rows"))
+    assert not list(tmp_path.glob("*/.rows*"))
 
 
 def test_an_error_in_a_worker_is_one_line(tmp_path: Path) -> None:
@@ -187,3 +194,117 @@ def test_a_worker_that_dies_is_one_line() -> None:
 
 def _die(_: object) -> None:
     os._exit(1)
+
+
+@contextmanager
+def running(script: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a script beside this one, for as long as the block lasts; it ends by a signal at most."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(sf.__file__).parents[1])}
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], env=environment, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+WORKERS = """
+import os, sys, time
+from sfumato.data import workers
+workers.WORTH = 1
+END = time.monotonic() + 120
+
+def told(_):
+    return os.getpid()
+
+def writing(_):
+    print(os.getpid(), flush=True)
+    while time.monotonic() < END:
+        pass
+
+found = workers.divided({work}, [1, 2], 2)
+print(*found, sep="\\n", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows tells its processes itself")
+@pytest.mark.parametrize("work", ["told", "writing"])
+def test_workers_end_with_their_parent_idle_or_at_work(work: str) -> None:
+    with running(WORKERS.format(work=work)) as parent:
+        assert line_of(parent)
+        assert line_of(parent)
+        parent.send_signal(signal.SIGKILL)
+        parent.communicate(timeout=60)  # until nobody is left who could write to its output
+
+
+SPOOLING = """
+import sys
+from pathlib import Path
+from sfumato.data.spool import Spool
+kept = Spool(Path({place!r}), 5)
+kept.open()
+kept.new_file("0.arrow").write(b"private rows")
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows lets nobody remove an open file")
+def test_rows_of_dead_runs_are_removed_and_those_of_living_ones_are_not(tmp_path: Path) -> None:
+    place = tmp_path / ".rows"
+    mine, other = spool.Spool(place, 5), spool.Spool(place, 5)
+    mine.open()
+    with running(SPOOLING.format(place=str(place))) as run:
+        assert line_of(run) == "open"
+        other.clear()
+        assert len(list(tmp_path.glob(".rows*"))) == 2
+        run.send_signal(signal.SIGKILL)
+    other.clear()
+    (left,) = tmp_path.glob(".rows*")
+    assert left == mine.path(".")
+    mine.clear()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_worker_that_outlives_its_run_finds_nothing_to_write_into(tmp_path: Path) -> None:
+    rows = [(Batch(np.zeros((3, 1), np.int32), np.zeros((3, 0), np.float32)), None)]
+    kept = spool.Spool(tmp_path / ".rows", 5)
+    kept.open()
+    workers_own = pickle.loads(pickle.dumps(kept))
+    workers_own.keep(0, rows)
+    kept.clear()
+    kept.open()
+    with pytest.raises(SfumatoError, match="cannot keep encoded rows"):
+        workers_own.keep(1, rows)
+    assert not list(kept.path(".").iterdir())
+    kept.clear()
+    with pytest.raises(SfumatoError, match="cannot keep encoded rows"):
+        workers_own.keep(2, rows)
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_that_are_removed_while_a_worker_writes_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = spool.Spool(tmp_path / ".rows", 5)
+    kept.open()
+    workers_own, removed = pickle.loads(pickle.dumps(kept)), storage.shutil.rmtree
+    kept.new_file("0.arrow").close()
+
+    def late(folder: Path) -> None:
+        with pytest.raises(FileNotFoundError):
+            workers_own.new_file("1.arrow")
+        removed(folder)
+
+    monkeypatch.setattr(storage.shutil, "rmtree", late)
+    kept.clear()
+    assert not list(tmp_path.iterdir())

@@ -88,7 +88,9 @@ def edit(
 
 def _check_ending(output: Path) -> None:
     """Refuse to write over what is no schema, such as the data."""
-    if output.suffix != ".toml":
+    from sfumato.storage import local
+
+    if local(output).suffix != ".toml":
         raise SfumatoError(f"{output}: a schema is written to .toml")
 
 

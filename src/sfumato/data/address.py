@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from sfumato.errors import SfumatoError
+from sfumato.storage import local
 
 _PLACES = ("host", "port", "dbname")  # settings that say where the database is
 KINDS = ("duckdb", "sqlite", "postgresql", "postgres")
@@ -38,6 +39,7 @@ class Address:
     table: str | None
     query: str | None
     secrets: tuple[str, ...] = ()
+    external: bool = False  # whether DuckDB may read other files, as its owner says
 
     @classmethod
     def of(cls, text: str) -> Address:
@@ -55,9 +57,11 @@ class Address:
             raise SfumatoError(f"{kind}://…: name one table (?table=…) or one query (?query=…)")
         table = tables[0] if tables else None
         if kind in ("duckdb", "sqlite"):
-            if others:
-                raise SfumatoError(f"{kind}://…: only table or query may follow the file")
-            return cls(kind, place, table, query)
+            external = kind == "duckdb" and others == [("external", "yes")]
+            if others and not external:
+                more = ", or external=yes before them," if kind == "duckdb" else ""
+                raise SfumatoError(f"{kind}://…: only table or query{more} may follow the file")
+            return cls(kind, place, table, query, external=external)
         asked = "&".join(f"{key}={value}" for key, value in others)
         server = f"postgresql://{place}" + (f"?{asked}" if asked else "")
         words = [urlsplit(server).password, *(v for k, v in others if "password" in k)]
@@ -68,7 +72,7 @@ class Address:
     @property
     def file(self) -> Path:
         """The file of a database that is one."""
-        return Path(self.server)
+        return local(self.server)
 
     @property
     def told(self) -> str:

@@ -24,6 +24,7 @@ from sfumato.data.csv_header import likely_delimiter
 from sfumato.data.parsing import is_null
 from sfumato.errors import SfumatoError
 from sfumato.schema import KINDS, PRIVATE, Value, declared_constraints
+from sfumato.storage import local
 
 Settings = dict[str, Any]
 """What is said of a column, under the names of a schema file; `kind` is one of them."""
@@ -93,7 +94,7 @@ class Codebook:
 def read_codebook(path: Path) -> Codebook:
     """Read a csv with a row for each column, a JSON Schema, a frictionless schema, or a schema."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = local(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SfumatoError(f"cannot read the code book {path}: {error}") from None
     ending = path.suffix.lower()

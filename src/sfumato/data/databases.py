@@ -37,7 +37,11 @@ class DatabaseRows(ABC):
         self._address = address
         with self._told_errors():
             self._connection = self._connect()
-            self._kinds = self._described()
+            try:
+                self._kinds = self._described()
+            except BaseException:
+                self.close()
+                raise
         self.names = self._kinds.names
 
     def first_kinds(self) -> pa.Schema:
@@ -99,24 +103,49 @@ class DatabaseRows(ABC):
         """Run a query."""
 
 
+_ALONE = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "lock_configuration": "true",
+}
+
+
 class DuckDBRows(DatabaseRows):
-    """A table in a DuckDB file."""
+    """A table in a DuckDB file.
+
+    DuckDB would run several statements, and read and write whatever file they name: a query is one
+    SELECT, and sees this file alone unless the owner says otherwise.
+    """
 
     def _failures(self) -> tuple[type[Exception], ...]:
         return (duckdb_driver().Error, pa.ArrowException, OSError)
 
     def _connect(self) -> Any:
         _existing_file(self._address)
-        # It would fill most of the memory with what it has read.
-        bounded = {"memory_limit": "1GB"}
+        # It would fill most of the memory with what it has read, and find frames of this program.
+        bounded = {"memory_limit": "1GB", "python_enable_replacements": "false"}
         connection = duckdb_driver().connect(
-            str(self._address.file), read_only=True, config=bounded
-        )
+            str(self._address.file.resolve()), read_only=True,
+            config=bounded if self._address.external else bounded | _ALONE,
+        )  # fmt: skip
         connection.begin()
         return connection
 
     def _described(self) -> pa.Schema:
-        relation = self._connection.sql(f"SELECT * FROM {self._address.source} LIMIT 0")
+        driver = duckdb_driver()
+        if self._address.query is not None:
+            # What is whole by itself cannot end the parentheses that are put around it.
+            asked = self._connection.extract_statements(self._address.query)
+            if [each.type for each in asked] != [driver.StatementType.SELECT]:
+                raise SfumatoError(f"{self._address.told}: a query must be one SELECT")
+        try:
+            relation = self._connection.sql(f"SELECT * FROM {self._address.source} LIMIT 0")
+        except driver.PermissionException as error:
+            raise SfumatoError(
+                f"cannot open {self._address.told}: {self._address.without_secrets(error)}; if it "
+                f"is to read other files, say so: duckdb://{self._address.server}?external=yes&…"
+            ) from None
         return relation.to_arrow_table().schema
 
     def _selected(self, query: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -188,6 +217,7 @@ class PostgresRows(DatabaseRows):
         return connection
 
     def _described(self) -> pa.Schema:
+        # What the driver describes the server prepares, which refuses more than one statement.
         with self._connection.cursor() as cursor:
             return cursor.adbc_execute_schema(f"SELECT * FROM {self._address.source}")
 

@@ -44,6 +44,7 @@ class Gathering:
             self._write(self._spool)
 
     def _write(self, spool: Spool) -> None:
+        spool.open()
         with spool.plain_errors():
             for part in self._parts:
                 if not self._files:

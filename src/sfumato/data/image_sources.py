@@ -20,6 +20,7 @@ from PIL import Image
 from sfumato.data.spelling import Spellings
 from sfumato.errors import SfumatoError
 from sfumato.schema import Images
+from sfumato.storage import local
 
 Labels = Sequence[Any] | NDArray[Any]
 
@@ -165,7 +166,7 @@ def image_rows(data: Any, images: Images) -> ImageRows:
         return ArrayRows(np.asarray(data[0]), data[1], images)
     if not isinstance(data, str | Path):
         raise SfumatoError(f"cannot read images from a {type(data).__name__}")
-    path = Path(data)
+    path = local(data)
     if not path.exists():
         raise SfumatoError(f"there is no file {path}")
     if path.is_dir():

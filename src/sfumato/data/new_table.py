@@ -14,6 +14,7 @@ from sfumato.data.address import Address, quoted
 from sfumato.data.databases import duckdb_driver, postgresql_driver
 from sfumato.data.sources import source_name
 from sfumato.errors import SfumatoError
+from sfumato.storage import writable
 
 
 class NewTable(ABC):
@@ -89,7 +90,7 @@ class NewDuckDBTable(NewTable):
         return (duckdb_driver().Error, OSError)
 
     def _connect(self) -> Any:
-        base = duckdb_driver().connect(str(self._address.file))
+        base = duckdb_driver().connect(str(self._address.file.resolve()))
         base.begin()
         return base
 
@@ -150,6 +151,8 @@ def new_table(text: str, replace: bool = False) -> NewTable:
     """Name a table to write by its address."""
     address = Address.of(text)
     kinds: dict[str, type[NewTable]] = {"duckdb": NewDuckDBTable, "sqlite": NewSQLiteTable}
+    if address.kind in kinds:
+        writable(address.file)
     return kinds.get(address.kind, NewPostgresTable)(address, replace)
 
 

@@ -205,6 +205,7 @@ class EncodedRows(PrivateRows):
     def _read(self, spool: Spool | None) -> Review:
         """Read all parts, in any order, into the spool if there is one."""
         if spool is not None:
+            spool.clear()
             spool.open()
         found = Review()
         work = partial(_reviewed, spool=spool)

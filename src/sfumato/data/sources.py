@@ -23,6 +23,7 @@ from sfumato.data.databases import DatabaseRows, database_rows, digest_order
 from sfumato.data.frames import BATCH_ROWS, PandasRows, is_pandas
 from sfumato.errors import SfumatoError
 from sfumato.schema import CsvFormat
+from sfumato.storage import local
 
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _ENDINGS = {*_TEXTS, ".parquet", ".pq", ".npz"}
@@ -236,7 +237,7 @@ def is_spark(data: Any) -> bool:
 
 def _existing(data: str | Path) -> Path:
     """Give the path, or say that nothing is there."""
-    path = Path(data)
+    path = local(data)
     if not path.exists():
         raise SfumatoError(f"there is no file {data}")
     return path

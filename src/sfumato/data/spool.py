@@ -2,13 +2,13 @@
 
 Reading a value costs far more than reading its cell. Where a data set is large and the run has a
 folder, its rows are read once; what later questions need is kept there as encoded rows, in files
-that only their owner may read. They are removed at the end, or, after a crash, at the next start.
+that only their owner may read. They are removed at the end, or, after a crash, at the next start:
+each run has a folder of its own, and holds it, so that nobody takes it for what a crash left.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,33 +21,39 @@ from numpy.typing import NDArray
 
 from sfumato.data.batch import Batch
 from sfumato.errors import SfumatoError
+from sfumato.storage import Hold, let_go, new_held, remove, sweep
 
 _SHORT = 1 << 15
 
 
 class Spool:
-    """A folder of encoded rows, one file for each part of a data set."""
+    """A folder of encoded rows, one file for each part of a data set.
 
-    def __init__(self, folder: Path, cells: int) -> None:
-        self._folder = folder
+    Its name is `path` and an ending of its own. Workers get it as it is, and never make it: one
+    that outlives its run finds nothing to write into.
+    """
+
+    def __init__(self, path: Path, cells: int) -> None:
+        self._place = path
+        self._folder: Path | None = None
+        self._hold: Hold = None
         self._code = np.int16 if cells <= _SHORT else np.int32
 
     def clear(self) -> None:
-        """Remove all rows, also those of a run that was interrupted."""
-        if self._folder.is_symlink():
-            self._folder.unlink()
-        elif self._folder.is_dir():
-            shutil.rmtree(self._folder)
+        """Remove all rows, also those of runs that died."""
+        if self._folder is not None:
+            remove(self._folder)
+            let_go(self._hold)
+            self._folder = None
+        sweep(self._place.parent, self._place.name)
 
     def open(self) -> None:
-        """Make an empty folder that only its owner may enter."""
-        self.clear()
-        with self.plain_errors():
-            self._make_folder()
-
-    def _make_folder(self) -> None:
-        self._folder.parent.mkdir(parents=True, exist_ok=True)
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        """Make a folder that only its owner may enter, unless it is made."""
+        if self._folder is None:
+            with self.plain_errors():
+                self._place.parent.mkdir(parents=True, exist_ok=True)
+                made = new_held(self._place.parent, f"{self._place.name}-", folder=True)
+                self._folder, self._hold = made
 
     def keep(self, part: int, batches: Iterable[tuple[Batch, pa.Array | None]]) -> int:
         """Write the rows of a part, with their units where they have some; say how many."""
@@ -101,12 +107,12 @@ class Spool:
 
     def path(self, name: str) -> Path:
         """Give the place of a file."""
+        assert self._folder is not None, "a spool is opened before it is used"
         return self._folder / name
 
     def new_file(self, name: str) -> IO[bytes]:
         """Open a new file for writing, which only its owner may read."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        self._make_folder()
         return open(os.open(self.path(name), flags, 0o600), "wb")
 
     @contextmanager
@@ -116,7 +122,7 @@ class Spool:
             yield
         except OSError as error:
             raise SfumatoError(
-                f"cannot keep encoded rows in {self._folder}: {error.strerror or error}"
+                f"cannot keep encoded rows in {self._place.parent}: {error.strerror or error}"
             ) from None
 
 

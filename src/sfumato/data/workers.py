@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from itertools import chain, islice
-from typing import TypeVar
+from threading import Thread
+from time import sleep
+from typing import Any, TypeVar
 
 from sfumato.errors import SfumatoError
 
@@ -63,11 +66,10 @@ def _count(workers: int | None) -> int:
 def _in_processes(
     work: Callable[[Part], Result], parts: Sequence[Part], workers: int
 ) -> Iterator[Result]:
-    from joblib import Parallel, delayed
+    from joblib import delayed
 
-    # No argument goes through files. Processes are kept for the next time, and need no guard
-    # in the script that is run.
-    pool = Parallel(workers, backend="loky", max_nbytes=None, batch_size=1, return_as="generator")
+    # No argument goes through files.
+    pool = pool_of(workers, max_nbytes=None, batch_size=1)
     try:
         yield from pool(delayed(work)(part) for part in parts)
     except BrokenExecutor:
@@ -75,3 +77,29 @@ def _in_processes(
             "a worker process was ended from outside, perhaps for want of memory: use fewer "
             "(--workers)"
         ) from None
+
+
+def pool_of(workers: int, **settings: Any) -> Any:
+    """Give a pool of processes, which end when this one does, however it ends.
+
+    They are kept for the next time, and need no guard in the script that is run.
+    """
+    from joblib import Parallel
+
+    return Parallel(
+        workers, backend="loky", return_as="generator",
+        initializer=_end_with, initargs=(os.getpid(),), **settings,
+    )  # fmt: skip
+
+
+def _end_with(parent: int) -> None:
+    """Let this process, a worker, end with its parent, at work or idle."""
+    Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    # Nobody tells: a signal of Linux (PDEATHSIG) would come when the thread ends that began the
+    # worker, which may be long before its process. On Windows the worker's pipe breaks.
+    while os.getppid() == parent:
+        sleep(0.2)
+    os._exit(1)

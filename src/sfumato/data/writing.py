@@ -63,7 +63,8 @@ def write_synthetic(path: Path, data: pa.Table | ImageSet, schema: Schema) -> No
             with reserved(path) as file:
                 write_npz(file, data.x, data.y)
         else:
-            write_folder(path, data.x, data.y)
+            with new_folder(path) as folder:
+                write_folder(folder, data.x, data.y)
         return
     if not path.suffix:
         with new_folder(path) as folder:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from joblib import delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
-from sklearn.utils.parallel import Parallel, delayed
 
+from sfumato.data.workers import pool_of
 from sfumato.errors import SfumatoError
 from sfumato.evaluation.classifiers import (
     ClassifierSet,
@@ -145,7 +146,7 @@ def train_and_score(
     No classes means regression.
     """
     work = [(task, name) for task in tasks for name in learners]
-    done = Parallel(n_jobs=jobs, return_as="generator")(
+    done = pool_of(jobs)(
         delayed(_trained_score)(learners[name], *tasks[task], classes, positive)
         for task, name in work
     )

@@ -39,7 +39,7 @@ from sfumato.privacy.budget import (
     composed_epsilon,
 )
 from sfumato.privacy.totals import VERSION, Total
-from sfumato.storage import locked, write_whole
+from sfumato.storage import locked, writable, write_whole
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS spends (
@@ -176,7 +176,7 @@ it would reach 5.22: nothing was spent
         self._asked: set[str] = set()
         try:
             if self.path != ":memory:":
-                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+                writable(self.path).parent.mkdir(parents=True, exist_ok=True)
                 self._notice_loss(Path(self.path).exists())
             self._database = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             self._database.execute("PRAGMA synchronous = EXTRA")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import SfumatoError
 from sfumato.public.provenance import Provenance, digest_of_file, digest_of_module
+from sfumato.storage import local
 
 if TYPE_CHECKING:
     from sfumato.public.extractor import Extractor
@@ -107,10 +108,10 @@ def _load(name: str) -> Extractor:
         return _PACKAGES[origin](rest)
     known, _, path = name.partition("=")
     if known in _FILES and path:
-        return _of_file(known, Path(path))
+        return _of_file(known, local(path))
     for known, published in _FILES.items():
         if Path(name).name == published.file:
-            return _of_file(known, Path(name))
+            return _of_file(known, local(name))
     if name not in _FILES:
         known = ", ".join((*KNOWN, *_OWN))
         raise SfumatoError(f"no network is called '{name}'; known are {known}")

@@ -27,7 +27,7 @@ from sfumato.public.gallery import Gallery
 from sfumato.public.lone_view import LoneView
 from sfumato.public.provenance import Provenance, digest_of_file
 from sfumato.public.view_catalogue import load_view
-from sfumato.storage import write_whole
+from sfumato.storage import local, write_whole
 
 DECODERS = ("flow", "gallery")
 _FORMAT = 2
@@ -139,7 +139,7 @@ class Pair:
 def load_pair(path: str | Path) -> Pair:
     """Read a pair, or say in one line what is wrong with it."""
     try:
-        with safe_open(path, framework="numpy") as file:
+        with safe_open(local(path), framework="numpy") as file:
             told = json.loads((file.metadata() or {})["pair"])
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
         return _pair(Path(path), told, arrays)
