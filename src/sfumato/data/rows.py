@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,9 +19,11 @@ from sfumato.data import parsing
 from sfumato.data.batch import Batch
 from sfumato.data.column_code import MISSING
 from sfumato.data.databases import DatabaseRows
-from sfumato.data.gathering import Gathering
+from sfumato.data.file_state import FileState
+from sfumato.data.gathering import MOST_IN_MEMORY, Gathering
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_sources import image_rows
+from sfumato.data.open_codes import AnyCategory
 from sfumato.data.parts import EncodedPart, FlagPart, ImagePart, Part, SpooledPart, TablePart
 from sfumato.data.review import Review
 from sfumato.data.sources import TableRows, is_spark, let_order_last, table_rows
@@ -101,6 +105,10 @@ class PrivateRows(ABC):
         """Give rows that tell, in place of values, whether they fit the schema: 0 or 1."""
         raise SfumatoError("misfits can be counted with noise in tables only")
 
+    def recoded(self, codec: TableCodec) -> PrivateRows:
+        """Give the same rows in another code, once what is open of a schema is found."""
+        raise TypeError("these rows cannot be read again")
+
     def refuse_training(self) -> None:
         """Refuse a training, where rows cannot be brought together."""
 
@@ -128,8 +136,10 @@ class GivenRows(PrivateRows):
 class EncodedRows(PrivateRows):
     """Rows of a source as batches for statistics; opening them checks names, reading reads rows.
 
-    Where there are a spool and several parts, or a source that is slow to read, the rows that were
-    reviewed are kept on disk, and all that is asked later is answered from there.
+    Encoding a row costs far more than reading its cells, so it is done once: when rows are
+    reviewed, they are kept in memory if they are few, and otherwise on disk, where there are a
+    spool and several parts, or a source that is slow to read. All that is asked later is answered
+    from there. Files that are read again must be as they were.
     """
 
     slow = False
@@ -141,13 +151,16 @@ class EncodedRows(PrivateRows):
         limit: UnitLimit | None = None,
         workers: int | None = 1,
         spool: Spool | None = None,
+        state: FileState | None = None,
     ) -> None:
         self.codec = codec
         self.workers = workers
         self._limit = limit
         self._spool = spool
+        self._state = state
         self._kept: Review | None = None  # of the rows in the spool
-        self._in_memory: list[NDArray[np.int32]] | None = None  # ordinals, where there is none
+        self._few: list[Batch] | None = None  # all rows, where they are few
+        self._places: list[NDArray[np.int32]] | None = None  # ordinals, where neither has them
 
     @abstractmethod
     def divide(self) -> Sequence[Part]:
@@ -157,25 +170,54 @@ class EncodedRows(PrivateRows):
     def _source(self) -> Sequence[Part]:
         return self.divide()
 
+    def sum(self, statistic: Summable) -> NDArray[np.int64]:
+        """Give the exact sum of a statistic over all rows."""
+        with self._one_snapshot():
+            return super().sum(statistic)
+
+    def gathered(
+        self, needed: Callable[[Batch], Sequence[NDArray[Any]]]
+    ) -> tuple[NDArray[Any], ...]:
+        """Give what is needed of every row, as arrays in the order of the rows."""
+        with self._one_snapshot():
+            return super().gathered(needed)
+
+    @contextmanager
+    def _one_snapshot(self) -> Iterator[None]:
+        """See that files which are read in this pass are as they were when they were opened."""
+        state = self._state if self._few is None and self._kept is None else None
+        if state:
+            state.check()
+        yield
+        if state:
+            state.check()
+
     def __iter__(self) -> Iterator[Batch]:
-        if self._limit is None or self._kept:
+        if self._few is not None:
+            yield from self._few
+        elif self._limit is None or self._kept:
             for part in self.parts():
                 yield from part
-            return
-        for number, whole in enumerate(self._source):
-            ordinals, start = self._ordinals(number), 0
-            for batch, _ in whole.read():
-                yield self._limit.kept(batch, ordinals[start : start + len(batch)])
-                start += len(batch)
+        else:
+            for number, whole in enumerate(self._source):
+                yield from self._limited(number, (batch for batch, _ in whole.read()))
+
+    def _limited(self, part: int, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Keep those rows of a part that are used of their units."""
+        assert self._limit is not None
+        ordinals, start = self._ordinals(part), 0
+        for batch in batches:
+            yield self._limit.kept(batch, ordinals[start : start + len(batch)])
+            start += len(batch)
 
     def _ordinals(self, part: int) -> NDArray[np.int32]:
         """Tell which of its unit's rows each row of a part is; read all rows once to find out."""
         if self._kept:
             assert self._spool is not None
             return self._spool.ordinals(part)
-        if self._in_memory is None:
-            self._in_memory = self._put_in_order([whole.read() for whole in self._source], Review())
-        return self._in_memory[part]
+        if self._places is None:
+            self._places = self._put_in_order([whole.read() for whole in self._source], Review())
+        return self._places[part]
 
     def parts(self) -> Sequence[Iterable[Batch]]:
         """Give what the spool keeps, or parts of the source; with units, they hang together."""
@@ -183,24 +225,45 @@ class EncodedRows(PrivateRows):
             assert self._spool is not None
             numbers = range(len(self._source))
             return [SpooledPart(self._spool, number, self._limit) for number in numbers]
-        if self._limit is None:
+        if self._few is None and self._limit is None:
             return [EncodedPart(part) for part in self._source]
         return [self]
 
     def review(self) -> Review:
-        """Read everything once: count what does not fit, and keep what was read if it pays."""
-        spool = self._spool if self.slow or len(self._source) > 1 else None
-        if self._kept is None and self._limit is None:
+        """Read everything once: count what does not fit, and keep what was read."""
+        if self._kept is not None:
+            return self._kept
+        with self._one_snapshot():
+            spool = self._spool if self.slow or len(self._source) > 1 else None
+            if spool is None and len(self._source) == 1:
+                return self._read_alone(self._source[0])
+            if spool is None and self._limit is not None:
+                found = Review()
+                parts = [part.read(found) for part in self._source]
+                self._places = self._put_in_order(parts, found)
+                return found
             found = self._read(spool)
-            self._kept = found if spool else None
-            return found
-        if self._kept is None and spool is None:
-            found = Review()
-            self._in_memory = self._put_in_order([part.read(found) for part in self._source], found)
-            return found
-        if self._kept is None:
-            self._kept = self._limited(self._read(spool), spool)
-        return self._kept
+        if spool is not None:
+            if self._limit is not None:
+                parts = [spool.batches(number) for number in range(len(self._source))]
+                for number, ordinals in enumerate(self._put_in_order(parts, found)):
+                    spool.keep_ordinals(number, ordinals)
+            self._kept = found
+        return found
+
+    def _read_alone(self, part: Part) -> Review:
+        """Read the only part, and keep its rows in memory while they are few."""
+        found, few = Review(), _Few()
+        rows = ((few.add(batch), names) for batch, names in part.read(found))
+        if self._limit is None:
+            for _ in rows:
+                pass
+            found.kept = found.rows
+            self._few = few.batches
+        else:
+            self._places = self._put_in_order([rows], found)
+            self._few = None if few.batches is None else list(self._limited(0, few.batches))
+        return found
 
     def _read(self, spool: Spool | None) -> Review:
         """Read all parts, in any order, into the spool if there is one."""
@@ -212,14 +275,6 @@ class EncodedRows(PrivateRows):
         for review in divided(work, list(enumerate(self._source)), self.workers):
             found.merge(review)
         found.kept = found.rows
-        return found
-
-    def _limited(self, found: Review, spool: Spool | None) -> Review:
-        """Say in the spool which rows of a unit are kept."""
-        assert spool is not None
-        parts = [spool.batches(number) for number in range(len(self._source))]
-        for number, ordinals in enumerate(self._put_in_order(parts, found)):
-            spool.keep_ordinals(number, ordinals)
         return found
 
     def _put_in_order(
@@ -241,10 +296,26 @@ class EncodedRows(PrivateRows):
         return Gathering(self._spool)
 
     def clear(self) -> None:
-        """Remove the spool, also that of a run that was interrupted."""
-        self._kept = self._in_memory = None
+        """Forget all rows, and remove the spool, also that of a run that was interrupted."""
+        self._kept = self._few = self._places = None
         if self._spool is not None:
             self._spool.clear()
+
+
+class _Few:
+    """Batches, as long as they are few."""
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] | None = []
+        self._bytes = 0
+
+    def add(self, batch: Batch) -> Batch:
+        self._bytes += batch.codes.nbytes + batch.numbers.nbytes
+        if self._bytes > MOST_IN_MEMORY:
+            self.batches = None
+        elif self.batches is not None:
+            self.batches.append(batch)
+        return batch
 
 
 class EncodedImages(EncodedRows):
@@ -257,7 +328,7 @@ class EncodedImages(EncodedRows):
     ) -> None:
         self._rows = image_rows(data, codec.images)
         kept = Spool(spool, codec.classes) if spool else None
-        super().__init__(codec, workers=workers, spool=kept)
+        super().__init__(codec, workers=workers, spool=kept, state=FileState(data))
 
     def divide(self) -> list[ImagePart]:
         """Divide the images."""
@@ -282,6 +353,7 @@ class EncodedTable(EncodedRows):
     ) -> None:
         unit = codec.schema.unit_column
         names = [*codec.declared, *([unit] if unit else [])]
+        state = FileState(data)
         self._rows = table_rows(data, names, codec.schema.csv)
         self.slow = self._rows.slow
         if unit:
@@ -291,11 +363,27 @@ class EncodedTable(EncodedRows):
             limit=UnitLimit(codec.schema, max_rows_per_unit) if unit else None,
             workers=workers,
             spool=Spool(spool, codec.most_cells) if spool else None,
+            state=state,
         )
+        self._counted: dict[str, Counter[str]] = {}
+
+    def recoded(self, codec: TableCodec) -> EncodedTable:
+        """Give the same rows in another code: read anew, from the source that is open."""
+        self.clear()
+        other = copy.copy(self)
+        other.codec, other._counted = codec, {}
+        other._spool = self._spool and Spool(self._spool.place, codec.most_cells)
+        other.__dict__.pop("_source", None)
+        other.review()
+        return other
 
     def divide(self) -> list[TablePart]:
         """Divide the table."""
         return [TablePart(rows, self.codec) for rows in self._rows.parts()]
+
+    def clear(self) -> None:
+        super().clear()
+        self._counted = {}
 
     def close(self) -> None:
         super().close()
@@ -305,30 +393,40 @@ class EncodedTable(EncodedRows):
     def counted_values(self, name: str) -> Counter[str]:
         """Count the rows of each value of a column, but for missing ones. Private.
 
-        Values are told apart as a schema that lists them would; words that stand for what is not
-        listed, or missing, are no values.
+        All columns whose values are open are counted in one pass. Values are told apart as a schema
+        that lists them would; words that stand for what is not listed, or missing, are no values.
         """
-        found: Counter[str] = Counter()
+        if name not in self._counted:
+            open_columns = zip(self.codec.names, self.codec.columns, strict=True)
+            names = {name, *(each for each, code in open_columns if isinstance(code, AnyCategory))}
+            with self._one_snapshot():
+                self._counted = self._counts(sorted(names))
+        return self._counted[name]
+
+    def _counts(self, names: Sequence[str]) -> dict[str, Counter[str]]:
+        counts: dict[str, Counter[str]] = {name: Counter() for name in names}
         for number, part in enumerate(self._source):
             assert isinstance(part, TablePart)
             start = 0
             for rows in part.raw():
-                texts = whole_numbers_plain(parsing.texts(rows.column(name)))
-                told = ~parsing.is_null(texts).to_numpy(zero_copy_only=False)
+                used = np.ones(len(rows), bool)
                 if self._limit is not None:
                     ordinals = self._ordinals(number)[start : start + len(rows)]
-                    told &= self._limit.within(ordinals)
+                    used = self._limit.within(ordinals)
                     start += len(rows)
-                for each in texts.filter(pa.array(told)).value_counts().to_pylist():
-                    found[canonical_text(each["values"])] += each["counts"]
-        refuse_too_many(found.total())
-        for no_value in ("", OTHER, MISSING):
-            found.pop(no_value, None)
-        return found
+                for name, found in counts.items():
+                    _count(rows.column(name), used, found)
+        for found in counts.values():
+            refuse_too_many(found.total())
+            for no_value in ("", OTHER, MISSING):
+                found.pop(no_value, None)
+        return counts
 
     def misfit_flags(self) -> MisfitFlags:
         """Give rows that tell of each column, in place of its value, whether it fits."""
-        return MisfitFlags(self.codec, limit=self._limit, workers=self.workers, rows=self._rows)
+        return MisfitFlags(
+            self.codec, limit=self._limit, workers=self.workers, state=self._state, rows=self._rows
+        )
 
 
 class MisfitFlags(EncodedRows):
@@ -343,6 +441,14 @@ class MisfitFlags(EncodedRows):
     def divide(self) -> list[FlagPart]:
         """Divide the table."""
         return [FlagPart(rows, self.codec) for rows in self._rows.parts()]
+
+
+def _count(column: pa.Array, used: NDArray[np.bool_], found: Counter[str]) -> None:
+    """Count the values of those rows of a column that are used."""
+    texts = whole_numbers_plain(parsing.texts(column))
+    told = used & ~parsing.is_null(texts).to_numpy(zero_copy_only=False)
+    for each in texts.filter(pa.array(told)).value_counts().to_pylist():
+        found[canonical_text(each["values"])] += each["counts"]
 
 
 def summed(parts: Sequence[Iterable[Batch]], statistic: Summable) -> tuple[int, NDArray[np.int64]]:

@@ -100,6 +100,10 @@ class SparkRows(PrivateRows):
         review.kept = self._gathered(_count, operator.add) or 0
         return review
 
+    def recoded(self, codec: TableCodec) -> SparkRows:
+        """Give the same frame in another code."""
+        return SparkRows(self._frame, codec, self._most)
+
     def misfit_flags(self) -> SparkRows:
         """Give rows that tell, in place of values, whether they fit the schema: 0 or 1."""
         return SparkRows(self._frame, self.codec, self._most, flags=True)

@@ -34,7 +34,7 @@ class Spool:
     """
 
     def __init__(self, path: Path, cells: int) -> None:
-        self._place = path
+        self.place = path
         self._folder: Path | None = None
         self._hold: Hold = None
         self._code = np.int16 if cells <= _SHORT else np.int32
@@ -45,14 +45,14 @@ class Spool:
             remove(self._folder)
             let_go(self._hold)
             self._folder = None
-        sweep(self._place.parent, self._place.name)
+        sweep(self.place.parent, self.place.name)
 
     def open(self) -> None:
         """Make a folder that only its owner may enter, unless it is made."""
         if self._folder is None:
             with self.plain_errors():
-                self._place.parent.mkdir(parents=True, exist_ok=True)
-                made = new_held(self._place.parent, f"{self._place.name}-", folder=True)
+                self.place.parent.mkdir(parents=True, exist_ok=True)
+                made = new_held(self.place.parent, f"{self.place.name}-", folder=True)
                 self._folder, self._hold = made
 
     def keep(self, part: int, batches: Iterable[tuple[Batch, pa.Array | None]]) -> int:
@@ -122,7 +122,7 @@ class Spool:
             yield
         except OSError as error:
             raise SfumatoError(
-                f"cannot keep encoded rows in {self._place.parent}: {error.strerror or error}"
+                f"cannot keep encoded rows in {self.place.parent}: {error.strerror or error}"
             ) from None
 
 

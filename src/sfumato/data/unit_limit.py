@@ -59,7 +59,7 @@ class UnitRows:
     >>> rows = Batch(np.array([[0], [1], [1], [0]], np.int32), np.empty((4, 0), np.float32))
     >>> found.add(rows, pa.array(["Ann", "Ann", None, "Bob"]))
     >>> found.ordinals().tolist(), found.counts()
-    ([1, 2, 0, 1], Counter({'Ann': 2, 'Bob': 1}))
+    ([2, 1, 0, 1], Counter({'Ann': 2, 'Bob': 1}))
     """
 
     def __init__(self) -> None:

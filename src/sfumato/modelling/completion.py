@@ -43,7 +43,7 @@ VALUES_SHARE = 0.05  # for the values of one column
 _MOST_SHARE = 0.3  # for all of it
 _DELTA_SHARE = 0.01  # of delta, for telling values
 _STEP_SIGMAS = 5.0  # that a step of a ladder must stand out of the noise, alone
-_MOST_TOGETHER = 16  # or so many of them together: a factor of 65,536
+_WINDOWS = (1, 2, 4, 8, 16)  # or so many of them together: up to a factor of 65,536
 
 
 def kept_back(schema: Schema, budget: Budget) -> Ahead:
@@ -201,7 +201,7 @@ def _seen(counts: np.ndarray[Any, Any], sigma: float) -> NDArray[np.int64]:
     [1, 3, 4, 5, 6]
     """
     found = np.zeros(len(counts), bool)
-    for width in range(1, _MOST_TOGETHER + 1):
+    for width in _WINDOWS:
         for first in range(len(counts) - width + 1):
             window = slice(first, first + width)
             enough = _STEP_SIGMAS * sigma * math.sqrt(width)

@@ -69,8 +69,6 @@ class Curator:
         Who asks: the name of the method and those of its settings that determine its questions.
     ahead
         What is kept back of the budget for finding what the schema leaves open.
-    reopen
-        Opens the same rows through another code, once that is found.
     """
 
     def __init__(
@@ -83,7 +81,6 @@ class Curator:
         source: str = "",
         asker: Mapping[str, Any] | None = None,
         ahead: Ahead = Ahead(),
-        reopen: Callable[[TableCodec], PrivateRows] | None = None,
     ) -> None:
         run = run.named("")
         purse = Purse(budget, ahead, run, schema.unit_column or ROW)
@@ -103,7 +100,7 @@ class Curator:
         }
         vault = Vault(run, about)
         self.taken_up = vault.taken_up  # when what was taken up had been paid for
-        self._asking = Asking(purse, vault, HeldRows(rows, source, run, reopen), run)
+        self._asking = Asking(purse, vault, HeldRows(rows, source, run), run)
 
     @classmethod
     def of(
@@ -131,7 +128,6 @@ class Curator:
         return cls(
             encoded_rows(data, codec, most, run.workers, spool), budget, schema, run,
             source=source_name(data), asker=asker, ahead=ahead,
-            reopen=lambda code: encoded_rows(data, code, most, run.workers),
         )  # fmt: skip
 
     @property

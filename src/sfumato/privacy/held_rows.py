@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,8 +31,6 @@ class HeldRows:
         Encoded rows.
     source
         Where they come from.
-    reopen
-        Opens the same rows through another code, once that is found.
     """
 
     def __init__(
@@ -40,12 +38,11 @@ class HeldRows:
         rows: PrivateRows,
         source: str,
         run: Run,
-        reopen: Callable[[TableCodec], PrivateRows] | None,
     ) -> None:
         self.rows = rows
         self._first = rows  # which are reviewed
         self._name = Path(source).name or "the data set"
-        self._gate, self._tell, self._reopen = run.gate, run.tell, reopen
+        self._gate, self._tell = run.gate, run.tell
         self._reviewed = False
         self.foretold: Mapping[Selection, SelectionSpend] = {}
 
@@ -58,10 +55,8 @@ class HeldRows:
 
     def see_through(self, codec: TableCodec) -> None:
         """Go on with the same rows in another code."""
-        if self._reopen is None:
-            raise TypeError("these rows cannot be opened again")
-        self.rows.clear()
-        self.rows = self._reopen(codec)
+        self._tell("reading rows", None)
+        self.rows = self.rows.recoded(codec)
 
     @contextmanager
     def open(self) -> Iterator[None]:
