@@ -107,7 +107,7 @@ def test_the_core_is_imported_without_torch() -> None:
         "privacy/gradients.py", "public/architectures.py",
         "public/encoder.py", "public/extractor.py", "public/flow_decoder.py",
         "public/inception.py", "public/picture_code.py", "public/borrowed.py",
-        "public/lone_view.py",
+        "public/single_image_view.py",
         "public/whole_numbers.py", "methods/dre/discriminator.py", "papers/gan/learner.py",
     }  # fmt: skip
     at_the_top = {

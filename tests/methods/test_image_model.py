@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from sfumato.errors import SfumatoError
-from sfumato.methods.moments.classifier import Classifier
+from sfumato.methods.moments.classifier import DrawClassifier
 from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel
 from sfumato.methods.moments.relabelled import relabelled
 from sfumato.modelling.clusters import k_means
 from sfumato.statistics.frequencies import LowFrequencies
-from sfumato.statistics.labelled_vectors import Codebook
+from sfumato.statistics.labelled_vectors import Centres
 from sfumato.statistics.scattering import Scattering
 from sfumato.statistics.turned import Turned
 
@@ -58,7 +58,7 @@ def test_no_images_are_no_images() -> None:
 def test_cells_weight_and_shift_draws() -> None:
     halves = np.array([[-1.0, -1, 0], [-1.0, 1, 0]])  # the first class, by its second coordinate
     cells = Cells(
-        Codebook.of([halves, np.zeros((1, 3))]),
+        Centres.of([halves, np.zeros((1, 3))]),
         weights=np.array([0.5, 1.5, 1.0]),
         shifts=np.array([[0.0, 0, 0], [0, 0, 0.4], [0, 0, 0]]),
     )
@@ -97,12 +97,13 @@ def test_k_means_finds_separate_heaps() -> None:
     assert np.abs(found - [[-3, -3], [3, 3]]).max() < 0.1
 
 
-def by_the_first_coordinate(threshold: float) -> Classifier:
+def by_the_first_coordinate(threshold: float) -> DrawClassifier:
     """Class 1 above the threshold, else class 0."""
     see = Scattering.of(np.zeros((3, 1)), np.zeros(1), (1, 1))
     turn = np.zeros((see(np.zeros((1, 3))).shape[1], 1))
     turn[-3] = 1  # the points' own numbers come last
-    return Classifier(Turned.of(see, turn, np.zeros(1)), np.array([[0.0, 1.0], [threshold, 0.0]]))
+    slopes = np.array([[0.0, 1.0], [threshold, 0.0]])
+    return DrawClassifier(Turned.of(see, turn, np.zeros(1)), slopes)
 
 
 def bytes_of(pixels: np.ndarray) -> np.ndarray:
@@ -124,7 +125,7 @@ def test_each_class_gets_as_many_images_as_asked_for_by_what_is_seen_in_them() -
 def test_a_classifier_of_an_earlier_build_is_refused() -> None:
     arrays = {"classifier_units": np.eye(3), "classifier_weights": np.eye(3)}
     with pytest.raises(SfumatoError, match="earlier build"):
-        Classifier.from_arrays(arrays)
+        DrawClassifier.from_arrays(arrays)
 
 
 def test_a_class_that_is_never_seen_is_drawn_all_the_same() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.methods.moments.levels import Levels, denoised_levels
+from sfumato.methods.moments.levels import LevelMap, denoised_levels
 from sfumato.statistics.pixel_levels import BRIGHTEST, LEVEL_OF_BYTE
 
 SHAPE = (5, 6, 1)
@@ -25,7 +25,7 @@ def level_shares(images: np.ndarray) -> np.ndarray:
 
 def test_mapped_pixels_have_the_levels_that_were_asked_for() -> None:
     wanted = np.random.default_rng(1).dirichlet(np.ones(len(BRIGHTEST)), PIXELS)
-    mapped = Levels.of(drawn(), wanted)(drawn())
+    mapped = LevelMap.of(drawn(), wanted)(drawn())
     assert mapped.min() >= 0
     assert mapped.max() <= 1
     # What lies between two levels may round to either: in the narrow one of near white, some.
@@ -37,7 +37,7 @@ def test_draws_beyond_all_others_stay_within_the_levels_that_there_are() -> None
     shares = np.zeros((PIXELS, len(BRIGHTEST)))
     shares[:, 4:6] = 0.5  # bytes 64 to 127
     shares[0], shares[1] = np.eye(len(BRIGHTEST))[[0, -1]]  # black, white
-    levels = Levels.of(drawn(), shares)
+    levels = LevelMap.of(drawn(), shares)
     mapped = 255 * levels(np.linspace(-9, 9, 50, dtype=np.float32)[:, None].repeat(PIXELS, axis=1))
     assert mapped[:, 0].max() == 0
     assert mapped[:, 1].min() >= BRIGHTEST[-2]
@@ -48,7 +48,7 @@ def test_draws_beyond_all_others_stay_within_the_levels_that_there_are() -> None
 def test_the_darker_of_two_draws_stays_so() -> None:
     wanted = np.random.default_rng(1).dirichlet(np.ones(len(BRIGHTEST)), PIXELS)
     before = np.sort(drawn()[:500], axis=0)
-    assert (np.diff(Levels.of(drawn(), wanted)(before), axis=0) >= 0).all()
+    assert (np.diff(LevelMap.of(drawn(), wanted)(before), axis=0) >= 0).all()
 
 
 def test_counts_that_stand_out_are_believed_and_noise_is_not() -> None:
@@ -74,5 +74,5 @@ def test_what_neighbours_have_in_common_is_seen_through_noise() -> None:
 
 
 def test_released_levels_of_the_draws_themselves_change_little() -> None:
-    levels = Levels.of(drawn(), level_shares(drawn()))
+    levels = LevelMap.of(drawn(), level_shares(drawn()))
     assert np.abs(levels(drawn()) - np.clip(drawn(), 0, 1)).max() < 0.04

@@ -44,7 +44,7 @@ import json
 import pyarrow as pa
 import sfumato as sf
 from sfumato.data.table_codec import TableCodec
-from sfumato.privacy.ahead import Ahead
+from sfumato.privacy.search_budget import SearchBudget
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.selection import Selection
 
@@ -52,9 +52,9 @@ schema = sf.read_schema({"columns": {"x": {"kind": "categorical", "values": "pri
 rows = pa.table({"x": [str(value) for value in range(500) for _ in range(1000)]})
 curator = Curator.of(
     rows, TableCodec(schema), schema, sf.Budget(epsilon=1),
-    sf.Run(ledger=sf.Ledger(":memory:"), dataset="d"), ahead=Ahead(0.5, 1e-9),
+    sf.Run(ledger=sf.Ledger(":memory:"), dataset="d"), ahead=SearchBudget(0.5, 1e-9),
 )
-release = curator.release_ahead("values", Selection("x", 1e-9), 0.5)
+release = curator.release_search("values", Selection("x", 1e-9), 0.5)
 print(json.dumps([[release.sigma, (release.values - 1000).tolist()]]))
 """
 

@@ -15,7 +15,6 @@ from sfumato.data.rows import EncodedTable
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.privacy import wall
-from sfumato.privacy.ahead import Ahead
 from sfumato.privacy.answers import layout_of_values, told_values
 from sfumato.privacy.budget import (
     Budget,
@@ -30,6 +29,7 @@ from sfumato.privacy.curator import Curator
 from sfumato.privacy.gaussian import delta_of
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.run import Run
+from sfumato.privacy.search_budget import SearchBudget
 from sfumato.privacy.selection import Selection
 from sfumato.schema import Schema
 
@@ -148,16 +148,16 @@ def curator(counts: dict[str, int], folder: Path | None, ledger: Ledger) -> Cura
         SCHEMA,
         Budget(epsilon=1),
         Run(ledger=ledger, dataset="d", folder=folder),
-        ahead=Ahead(0.05, 1e-9),
+        ahead=SearchBudget(0.05, 1e-9),
     )
 
 
 def test_what_is_told_is_saved_and_taken_up(tmp_path: Path) -> None:
     ledger = Ledger(":memory:")
     counts = {"Ulm": 3000, "Jena, an der Saale": 2000, "Bonn": 1}
-    first = curator(counts, tmp_path, ledger).release_ahead("values", Selection("zip", 1e-9), 0.05)
+    first = curator(counts, tmp_path, ledger).release_search("values", Selection("zip", 1e-9), 0.05)
     assert told_values(first) == ["Jena, an der Saale", "Ulm"]
-    again = curator(counts, tmp_path, ledger).release_ahead("values", Selection("zip", 1e-9), 0.05)
+    again = curator(counts, tmp_path, ledger).release_search("values", Selection("zip", 1e-9), 0.05)
     assert told_values(again) == told_values(first)
     assert np.array_equal(again.noisy, first.noisy)
     (entry,) = ledger.entries("d")
@@ -169,12 +169,12 @@ def test_what_is_told_is_saved_and_taken_up(tmp_path: Path) -> None:
 def test_more_than_is_kept_back_is_refused() -> None:
     asked = curator({"Ulm": 1000}, None, Ledger(":memory:"))
     with pytest.raises(SfumatoError, match="more than what is kept back"):
-        asked.release_ahead("values", Selection("zip", 2e-9), 0.05)
+        asked.release_search("values", Selection("zip", 2e-9), 0.05)
     with pytest.raises(SfumatoError, match="more than what is kept back"):
-        asked.release_ahead("values", Selection("zip", 1e-9), 0.06)
-    asked.release_ahead("values", Selection("zip", 1e-9), 0.05)
+        asked.release_search("values", Selection("zip", 1e-9), 0.06)
+    asked.release_search("values", Selection("zip", 1e-9), 0.05)
     with pytest.raises(SfumatoError, match="more than what is kept back"):
-        asked.release_ahead("more", Selection("zip", 1e-9), 0.001)
+        asked.release_search("more", Selection("zip", 1e-9), 0.001)
 
 
 def test_values_are_written_and_read() -> None:

@@ -15,9 +15,9 @@ transformers = pytest.importorskip("transformers", reason="diffusers needs it")
 from torch import Tensor, nn  # noqa: E402
 
 from sfumato.public import view_catalogue  # noqa: E402
-from sfumato.public.lone_view import LoneNetwork  # noqa: E402
 from sfumato.public.pair import Pair, load_pair  # noqa: E402
 from sfumato.public.provenance import Provenance  # noqa: E402
+from sfumato.public.single_image_view import SingleImageNetwork  # noqa: E402
 
 SIZE = 32
 
@@ -71,7 +71,7 @@ def test_an_image_variation_pipeline_decodes(
             return nn.functional.adaptive_avg_pool2d(pictures, (4, 3)).flatten(1)[:, :SIZE]
 
     about = Provenance(name="averages", source="a test", digest="0" * 64, licence="CC0")
-    network = LoneNetwork(Averages(), about, 8, (0.5,), (0.3,))
+    network = SingleImageNetwork(Averages(), about, 8, (0.5,), (0.3,))
     monkeypatch.setattr(view_catalogue, "_OWN", {"averages": network})
     images = np.random.default_rng(0).integers(0, 256, (12, 8, 8, 3), dtype=np.uint8)
     made = Pair.train(

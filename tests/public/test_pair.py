@@ -19,9 +19,9 @@ from sfumato.errors import SfumatoError  # noqa: E402
 from sfumato.public import borrowed, view_catalogue  # noqa: E402
 from sfumato.public.borrowed import Variations, register_decoder  # noqa: E402
 from sfumato.public.extractor import Extractor  # noqa: E402
-from sfumato.public.lone_view import LoneNetwork, LoneView  # noqa: E402
 from sfumato.public.pair import Pair, load_pair  # noqa: E402
 from sfumato.public.provenance import Provenance, digest_of_module  # noqa: E402
+from sfumato.public.single_image_view import SingleImageNetwork, SingleImageView  # noqa: E402
 from sfumato.public.view import ExactView, doubled, seen_shape  # noqa: E402
 from sfumato.public.view_catalogue import load_view, register_lone_network  # noqa: E402
 
@@ -44,11 +44,11 @@ class Attention(nn.Module):
         return found
 
 
-def attention() -> LoneNetwork:
+def attention() -> SingleImageNetwork:
     torch.manual_seed(0)
     network = Attention()
     about = replace(ABOUT, digest=digest_of_module(network))
-    return LoneNetwork(network, about, 16, (0.5,) * 3, (0.25,) * 3)
+    return SingleImageNetwork(network, about, 16, (0.5,) * 3, (0.25,) * 3)
 
 
 class Blotches:
@@ -90,7 +90,7 @@ def test_small_images_are_doubled_until_a_network_sees_something() -> None:
 
 def test_a_network_in_floating_point_sees_the_same_whoever_stands_beside() -> None:
     """And however many threads there are: bit by bit."""
-    view = LoneView(attention(), SHAPE)
+    view = SingleImageView(attention(), SHAPE)
     together = view(batch(IMAGES))
     assert together.shape == (30, 6)
     assert np.linalg.norm(together, axis=1) == pytest.approx(1.0, abs=1e-12)
@@ -111,7 +111,7 @@ def test_what_is_not_finite_becomes_nothing() -> None:
         def forward(self, pictures: Tensor) -> Tensor:
             return pictures.mean((2, 3)) * torch.inf
 
-    view = LoneView(LoneNetwork(Overflowing(), ABOUT, 8), SHAPE)
+    view = SingleImageView(SingleImageNetwork(Overflowing(), ABOUT, 8), SHAPE)
     assert not view(batch(IMAGES[:3])).any()
 
 

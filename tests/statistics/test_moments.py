@@ -11,7 +11,7 @@ from sfumato.data.batch import Batch
 from sfumato.privacy.budget import Relation
 from sfumato.statistics.exact_map import ExactMap, on_steps
 from sfumato.statistics.frequencies import LowFrequencies
-from sfumato.statistics.labelled_vectors import Codebook, CoordinatesAndLength, LogRadius, Residuals
+from sfumato.statistics.labelled_vectors import Centres, CoordinatesAndLength, LogRadius, Residuals
 from sfumato.statistics.moments import GRID, LabelledMoments, on_grid
 from sfumato.statistics.scattering import Scattering
 from sfumato.statistics.slopes import Slopes
@@ -22,7 +22,7 @@ SHAPE = (6, 5, 1)
 PIXELS = 30
 FREQUENCIES = LowFrequencies(SHAPE, 12)
 COORDINATES = ExactMap.of(FREQUENCIES.matrix.T, 0.5 * FREQUENCIES.matrix.sum(axis=1))
-CODEBOOK = Codebook.of([RNG.normal(size=(4, 12)), RNG.normal(size=(1, 12)), np.zeros((2, 12))])
+CODEBOOK = Centres.of([RNG.normal(size=(4, 12)), RNG.normal(size=(1, 12)), np.zeros((2, 12))])
 RESIDUALS = Residuals(COORDINATES, CODEBOOK, 0.4)
 SEE = Scattering.of(RNG.normal(0, 90, (12, 30)), np.full(30, 99.0), (6, 5))
 LAYER = Turned.of(SEE, RNG.normal(0, 0.1, (SEE(np.zeros((1, 12))).shape[1], 9)), np.ones(9))
@@ -36,7 +36,7 @@ STATISTICS = {
     "radius": LabelledMoments(RADIUS, 0.0, 1.0),
     "cell": LabelledMoments(RESIDUALS, 1.0, 1.0),
     "one label": LabelledMoments(
-        Residuals(COORDINATES, Codebook.of([np.zeros((1, 12))]), 0.1), 0.4, 0.4, 1.0
+        Residuals(COORDINATES, Centres.of([np.zeros((1, 12))]), 0.1), 0.4, 0.4, 1.0
     ),
     "slopes": Slopes.of(COORDINATES, LAYER, RNG.normal(size=(10, 3)), 2.0),
 }

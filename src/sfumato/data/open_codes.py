@@ -37,7 +37,7 @@ class OpenCode(ColumnCode):
         raise SfumatoError("its bounds or values are still to be found")
 
 
-class Ladder(OpenCode):
+class BoundsGrid(OpenCode):
     """Cells along a line, with the least and the greatest value that each may hold; then null."""
 
     @property
@@ -55,11 +55,11 @@ class Ladder(OpenCode):
 
 
 @dataclass(frozen=True)
-class NumberLadder(Ladder):
+class NumberGrid(BoundsGrid):
     """Powers of two on both sides of zero, which has a cell of its own.
 
-    >>> ladder = NumberLadder(OpenNumber(low="private", high="private", integer=True))
-    >>> [ladder.steps[cell] for cell in ladder.encode(pa.array([0, 1, 100, -5]))[0]]
+    >>> grid = NumberGrid(OpenNumber(low="private", high="private", integer=True))
+    >>> [grid.steps[cell] for cell in grid.encode(pa.array([0, 1, 100, -5]))[0]]
     [(0.0, 0.0), (1.0, 1.0), (64.0, 127.0), (-7.0, -4.0)]
     """
 
@@ -87,10 +87,10 @@ class NumberLadder(Ladder):
         Zero is where most numbers end. Where it is all that is seen, the side on which more rows
         seem to be is taken in, and both if neither has twice as many: bounds do not collapse.
 
-        >>> ladder = NumberLadder(OpenNumber(low="private", high="private", integer=True))
-        >>> counts = np.zeros(len(ladder.steps))
+        >>> grid = NumberGrid(OpenNumber(low="private", high="private", integer=True))
+        >>> counts = np.zeros(len(grid.steps))
         >>> counts[52:54] = 900, 80  # rows that are 0, and 1
-        >>> ladder.around(52, 52, counts)
+        >>> grid.around(52, 52, counts)
         (0.0, 1.0)
         """
         steps = self.steps
@@ -133,7 +133,7 @@ class NumberLadder(Ladder):
 
 
 @dataclass(frozen=True)
-class MomentLadder(Ladder):
+class MomentGrid(BoundsGrid):
     """Years."""
 
     column: OpenMoment
@@ -199,8 +199,8 @@ def open_code_of(column: OpenNumber | OpenMoment | OpenCategory) -> OpenCode:
     """Give the code in which what is open of a column is looked for."""
     match column:
         case OpenNumber():
-            return NumberLadder(column)
+            return NumberGrid(column)
         case OpenMoment():
-            return MomentLadder(column)
+            return MomentGrid(column)
         case OpenCategory():
             return AnyCategory(column)

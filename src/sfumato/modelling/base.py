@@ -19,15 +19,15 @@ from sfumato.data.condition import Wanted
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SavedAnswersWarning, SfumatoError, not_negative
-from sfumato.modelling.completion import complete, kept_back
 from sfumato.modelling.expectation import Expectation
 from sfumato.modelling.misfit_gate import MisfitError, pass_noisy_gate
+from sfumato.modelling.schema_search import complete, search_budget
 from sfumato.notebook import usual_progress
-from sfumato.privacy.ahead import Ahead
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Budget, Guarantee, Spend, TrainingSpend
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.run import Run
+from sfumato.privacy.search_budget import SearchBudget
 from sfumato.progress import Progress, silent
 from sfumato.public.provenance import Provenance
 from sfumato.schema import Schema, read_schema
@@ -153,7 +153,7 @@ class Method(ABC):
             budget,
             run,
             asker={"method": self.name, "settings": settings},
-            ahead=kept_back(schema, budget) if schema.open else Ahead(),
+            ahead=search_budget(schema, budget) if schema.open else SearchBudget(),
         )
         if self.trains:
             curator.refuse_training(self.name)
@@ -170,7 +170,7 @@ class Method(ABC):
                     found = complete(curator)
                     codec = self.codec(found)
                     assert isinstance(codec, TableCodec)
-                    curator.see_through(found, codec)
+                    curator.recode(found, codec)
                 fitted = self.learn(curator, run.tell)
         except BaseException as stop:
             # Nothing is kept that could be gone on with, or it was decided not to.

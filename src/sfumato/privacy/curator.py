@@ -26,7 +26,6 @@ from sfumato.data.sources import dataset_name, source_name
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.privacy import wall
-from sfumato.privacy.ahead import Ahead
 from sfumato.privacy.answers import Arrays, Release
 from sfumato.privacy.asking import Asking
 from sfumato.privacy.budget import Budget, Guarantee, SelectionSpend, Spend, TrainingSpend
@@ -35,6 +34,7 @@ from sfumato.privacy.ledger import ROW
 from sfumato.privacy.planning import plan_spend, refuse_training
 from sfumato.privacy.purse import Purse
 from sfumato.privacy.run import Run
+from sfumato.privacy.search_budget import SearchBudget
 from sfumato.privacy.selection import Selection
 from sfumato.privacy.statistic import Statistic
 from sfumato.privacy.training import Training
@@ -80,7 +80,7 @@ class Curator:
         *,
         source: str = "",
         asker: Mapping[str, Any] | None = None,
-        ahead: Ahead = Ahead(),
+        ahead: SearchBudget = SearchBudget(),
     ) -> None:
         run = run.named("")
         purse = Purse(budget, ahead, run, schema.unit_column or ROW)
@@ -112,7 +112,7 @@ class Curator:
         run: Run = Run(),
         *,
         asker: Mapping[str, Any] | None = None,
-        ahead: Ahead = Ahead(),
+        ahead: SearchBudget = SearchBudget(),
     ) -> Curator:
         """Open private data: a path, a frame, or arrays of images. Reads no row.
 
@@ -184,7 +184,7 @@ class Curator:
         spend = plan_spend(name, statistic, self.whole_budget, self._asking.run.gate.share)
         return self._answer(statistic, spend, ahead=True, flags=True)
 
-    def release_ahead(self, name: str, statistic: Statistic | Selection, share: float) -> Release:
+    def release_search(self, name: str, statistic: Statistic | Selection, share: float) -> Release:
         """Spend what is kept back on something that the schema leaves open."""
         if isinstance(statistic, Selection):
             spend: Spend = statistic.plan(name, self.whole_budget, share)
@@ -201,9 +201,9 @@ class Curator:
         """
         self._asking.held.foretold = selections
 
-    def see_through(self, schema: Schema, codec: TableCodec) -> None:
+    def recode(self, schema: Schema, codec: TableCodec) -> None:
         """Go on with a schema that leaves nothing open, as far as what was released tells."""
-        self._asking.held.see_through(codec)
+        self._asking.held.recode(codec)
         self.schema = schema
 
     def refuse_training(self, name: str) -> None:

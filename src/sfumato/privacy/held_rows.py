@@ -53,7 +53,7 @@ class HeldRows:
             raise TypeError("these rows came without their code")
         return self.rows.codec
 
-    def see_through(self, codec: TableCodec) -> None:
+    def recode(self, codec: TableCodec) -> None:
         """Go on with the same rows in another code."""
         self._tell("reading rows", None)
         self.rows = self.rows.recoded(codec)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sfumato.errors import SfumatoError
-from sfumato.privacy.ahead import Ahead
 from sfumato.privacy.budget import (
     Budget,
     Cost,
@@ -17,6 +16,7 @@ from sfumato.privacy.budget import (
 )
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.run import Run
+from sfumato.privacy.search_budget import SearchBudget
 
 _SLACK = 1 + 1e-9  # of sums in floating point
 _LATER_VALUES = 10**6
@@ -42,7 +42,7 @@ class Purse:
         What the unit of privacy is called there.
     """
 
-    def __init__(self, whole: Budget, ahead: Ahead, run: Run, unit: str) -> None:
+    def __init__(self, whole: Budget, ahead: SearchBudget, run: Run, unit: str) -> None:
         assert run.ledger is not None
         assert run.dataset is not None
         kept = run.gate.share + ahead.share

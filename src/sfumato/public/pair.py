@@ -24,8 +24,8 @@ from sfumato.public.catalogue import picture_code
 from sfumato.public.encoder import Encoder
 from sfumato.public.flow_decoder import FlowDecoder
 from sfumato.public.gallery import Gallery
-from sfumato.public.lone_view import LoneView
 from sfumato.public.provenance import Provenance, digest_of_file
+from sfumato.public.single_image_view import SingleImageView
 from sfumato.public.view_catalogue import load_view
 from sfumato.storage import local, write_whole
 
@@ -90,7 +90,7 @@ class Pair:
         units = features * np.float32(np.sqrt(dim))
         found: Decoder
         if draws:
-            length = view.usual_length(images) if isinstance(view, LoneView) else 1.0
+            length = view.usual_length(images) if isinstance(view, SingleImageView) else 1.0
             found = Borrowed(decoder, draws, encoder, length)
         elif code:
             found = FlowDecoder.train(units, images, code, steps, progress)

@@ -11,15 +11,15 @@ from typing import Any
 
 from sfumato.errors import SfumatoError
 from sfumato.public.catalogue import load_network
-from sfumato.public.lone_view import LoneNetwork, LoneView
 from sfumato.public.provenance import Provenance, digest_of_module
+from sfumato.public.single_image_view import SingleImageNetwork, SingleImageView
 from sfumato.public.view import ExactView, Shape, View
 
 FLOAT = "float:"
-_OWN: dict[str, LoneNetwork] = {}
+_OWN: dict[str, SingleImageNetwork] = {}
 
 
-def register_lone_network(name: str, network: LoneNetwork) -> None:
+def register_lone_network(name: str, network: SingleImageNetwork) -> None:
     """Let a network of one's own be found as `float:NAME`, as long as this process runs."""
     if name in _OWN or not name.isidentifier():
         raise SfumatoError(f"a network cannot be registered as '{name}': take another plain name")
@@ -29,7 +29,7 @@ def register_lone_network(name: str, network: LoneNetwork) -> None:
 def load_view(name: str, shape: Shape) -> View:
     """Find what looks at images of a shape by its name, or say in one line what to do."""
     if name.startswith(FLOAT):
-        return LoneView(_lone(name.removeprefix(FLOAT)), shape)
+        return SingleImageView(_lone(name.removeprefix(FLOAT)), shape)
     try:
         return ExactView(load_network(name), shape)
     except SfumatoError as error:
@@ -41,7 +41,7 @@ def load_view(name: str, shape: Shape) -> View:
         ) from None
 
 
-def _lone(name: str) -> LoneNetwork:
+def _lone(name: str) -> SingleImageNetwork:
     if name in _OWN:
         return _OWN[name]
     origin, _, rest = name.partition(":")
@@ -60,7 +60,7 @@ def _lone(name: str) -> LoneNetwork:
         raise SfumatoError(f"{origin} does not give '{rest}': {error}") from None
 
 
-def _timm(package: Any, name: str) -> LoneNetwork:
+def _timm(package: Any, name: str) -> SingleImageNetwork:
     network = package.create_model(name, pretrained=True, num_classes=0)
     told = network.pretrained_cfg
     about = Provenance(
@@ -69,10 +69,10 @@ def _timm(package: Any, name: str) -> LoneNetwork:
         digest=digest_of_module(network),
         licence=told.get("license") or "not stated",
     )
-    return LoneNetwork(network, about, told["input_size"][-1], told["mean"], told["std"])
+    return SingleImageNetwork(network, about, told["input_size"][-1], told["mean"], told["std"])
 
 
-def _open_clip(package: Any, name: str) -> LoneNetwork:
+def _open_clip(package: Any, name: str) -> SingleImageNetwork:
     model, _, weights = name.partition("/")
     if not weights:
         raise SfumatoError(f"name the weights, too: {FLOAT}open_clip:{model}/WEIGHTS")
@@ -85,7 +85,7 @@ def _open_clip(package: Any, name: str) -> LoneNetwork:
         licence="not stated: see the weights' own",
     )
     side = size if isinstance(size, int) else size[0]
-    return LoneNetwork(network, about, side, network.image_mean, network.image_std)
+    return SingleImageNetwork(network, about, side, network.image_mean, network.image_std)
 
 
 _PACKAGES = {"timm": _timm, "open_clip": _open_clip}

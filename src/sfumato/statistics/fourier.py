@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _EXACT = 1 << 24  # below it, every integer is a single-precision number
 
 
-class Coordinates(Protocol):
+class UnitPoints(Protocol):
     """Where rows lie in the unit cube."""
 
     @property
@@ -69,7 +69,7 @@ class Fourier:
         Fixes the frequencies.
     """
 
-    points: Coordinates
+    points: UnitPoints
     dim: int
     scales: tuple[float, ...]
     seed: int = 0

@@ -17,14 +17,14 @@ _INSIDE = 1 - 1e-9  # keeps a shortened vector's length, as computed, below one
 
 
 @dataclass(frozen=True, eq=False)
-class Codebook:
+class Centres:
     """Public centres, those of one class after those of another."""
 
     centres: NDArray[np.float64]  # (labels, dim)
     sizes: tuple[int, ...]  # centres of each class
 
     @classmethod
-    def of(cls, by_class: list[NDArray[np.float64]]) -> Codebook:
+    def of(cls, by_class: list[NDArray[np.float64]]) -> Centres:
         """Gather the centres of each class, rounded so that distances to them are exact."""
         centres = on_steps(np.concatenate(by_class))
         return cls(centres, tuple(len(centres) for centres in by_class))
@@ -70,7 +70,7 @@ class Residuals:
     """Coordinates relative to the nearest centre of the row's class, over a bound."""
 
     coordinates: Coordinates
-    codebook: Codebook
+    codebook: Centres
     bound: float
 
     @property

@@ -31,7 +31,7 @@ _AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Classifier:
+class DrawClassifier:
     """Gives points the class of the largest score."""
 
     features: Turned
@@ -40,7 +40,7 @@ class Classifier:
     @classmethod
     def of_draws(
         cls, see: Scattering, points: Floats, labels: Classes, classes: int, size: int
-    ) -> Classifier:
+    ) -> DrawClassifier:
         """Of what is seen in draws take the `size` widest directions, and first weights."""
         values = see(points)
         middle = values.mean(axis=0)
@@ -77,7 +77,7 @@ class Classifier:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Classifier:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> DrawClassifier:
         """Read what `arrays` gave."""
         if "classifier_pixels" not in arrays:
             raise SfumatoError(

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from sfumato.methods.moments.classifier import Classifier
+from sfumato.methods.moments.classifier import DrawClassifier
 from sfumato.methods.moments.image_model import ImageModel
 from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.curator import Curator
@@ -49,11 +49,11 @@ def learn_classifier(
     size: int,
     share: float,
     progress: Progress,
-) -> Classifier:
+) -> DrawClassifier:
     """Learn features from draws, and the weights of `size` of them from private images."""
     rows = float(model.class_counts.sum())
     laid = curator.layout(_name(0), lambda: _of_draws(model, size, progress).arrays())
-    start = Classifier.from_arrays(laid)
+    start = DrawClassifier.from_arrays(laid)
     features, weights = start.features, start.weights
     speed = np.zeros_like(weights)
     bound = _BOUND * math.sqrt(features.dim)
@@ -63,10 +63,10 @@ def learn_classifier(
         release = curator.release(_name(step), slopes, share / _STEPS)
         speed = _MOMENTUM * speed + slopes.read(release.values) / rows
         weights = weights + _RATE * speed
-    return Classifier(features, weights)
+    return DrawClassifier(features, weights)
 
 
-def _of_draws(model: ImageModel, size: int, progress: Progress) -> Classifier:
+def _of_draws(model: ImageModel, size: int, progress: Progress) -> DrawClassifier:
     progress("learning features", None)
     shares = model.class_counts / model.class_counts.sum()
     sizes = np.ceil(_DRAWS * shares).astype(int).tolist()
@@ -75,7 +75,7 @@ def _of_draws(model: ImageModel, size: int, progress: Progress) -> Classifier:
     points = [model.basis.coordinates(images) for _, images in model.drawn(sizes, rng)]
     labels = np.repeat(np.arange(len(sizes)), sizes)
     see = model.basis.scattering()
-    return Classifier.of_draws(see, np.concatenate(points), labels, len(shares), size)
+    return DrawClassifier.of_draws(see, np.concatenate(points), labels, len(shares), size)
 
 
 def _name(step: int) -> str:

@@ -21,7 +21,7 @@ from sfumato.methods.moments.classifier_fit import (
 )
 from sfumato.methods.moments.detail import Detail
 from sfumato.methods.moments.image_model import Basis, Cells, Ellipses, ImageModel
-from sfumato.methods.moments.levels import Levels, denoised_levels
+from sfumato.methods.moments.levels import LevelMap, denoised_levels
 from sfumato.modelling.clusters import k_means
 from sfumato.modelling.covariance import denoised_ordered, denoised_shape, shrunk
 from sfumato.modelling.expectation import Expectation, smallest_class
@@ -33,7 +33,7 @@ from sfumato.progress import Progress
 from sfumato.statistics.exact_map import ExactMap
 from sfumato.statistics.frequencies import LowFrequencies
 from sfumato.statistics.labelled_vectors import (
-    Codebook,
+    Centres,
     CoordinatesAndLength,
     LogRadius,
     Residuals,
@@ -245,7 +245,7 @@ class MomentFit:
         classes, count = self._codec.classes, self._frequencies.count
         bound = _BOUNDS[0] * math.sqrt(self._variance)
         coordinates = _exact(self._frequencies, bound, self._centre)
-        origin = Codebook.of([np.zeros((1, count))] * classes)
+        origin = Centres.of([np.zeros((1, count))] * classes)
         found = self._release("basis", _basis(Residuals(coordinates, origin, 1.0)), _BASIS)
         self._counts = np.maximum(found.counts, 1.0)
         rows = float(self._counts.sum())
@@ -297,13 +297,13 @@ class MomentFit:
         sizes = np.clip(self._counts / (_ROWS_PER_GROUP * per_row), 1, most).astype(int)
         grouped = bool(sizes.max() > 1)
         share = _SHAPE / 2 if grouped else _SHAPE
-        self._codebook = Codebook.of([mean[None] for mean in self._means])
+        self._codebook = Centres.of([mean[None] for mean in self._means])
         ellipses = self._ellipses("classes", share, _BOUNDS[1] * math.sqrt(within), self._counts)
         self._means = ellipses.means
         if grouped:
             model = ImageModel(self._basis, ellipses, self._counts)
             laid = self._curator.layout("groups", lambda: self._groups(model, sizes))
-            self._codebook = Codebook(laid["centres"], tuple(sizes.tolist()))
+            self._codebook = Centres(laid["centres"], tuple(sizes.tolist()))
             bound = float(laid["bound"])
             ellipses = self._ellipses("groups", share, bound, None, laid["targets"])
         self._ellipse = ellipses
@@ -378,7 +378,7 @@ class MomentFit:
         most = min(_MOST_CELLS, max(1, _MOST_CELLS_IN_ALL // classes))
         sizes = np.clip(self._counts / (_ROWS_PER_CELL * per_row), 1, most).astype(int)
         laid = self._curator.layout("cells", lambda: self._cells(model, sizes))
-        codebook, bound = Codebook(laid["centres"], tuple(sizes.tolist())), float(laid["bound"])
+        codebook, bound = Centres(laid["centres"], tuple(sizes.tolist())), float(laid["bound"])
         expected, expected_means = laid["expected"], laid["expected_means"]
         vectors = Residuals(self._coordinates, codebook, bound)
         found = self._release("cells", _cell(vectors, budget), self._cell)
@@ -410,7 +410,7 @@ class MomentFit:
         )
         counts = statistic.read(release.values)
         shares = denoised_levels(counts, release.sigma, rows, drawn, self._codec.shape)
-        return replace(model, levels=Levels.of(drawn, shares))
+        return replace(model, levels=LevelMap.of(drawn, shares))
 
     def _with_classifier(self, model: ImageModel) -> ImageModel:
         """Let a classifier of private images say of which class a draw is."""
@@ -441,7 +441,7 @@ class MomentFit:
 
     def _laid_out(
         self, model: ImageModel, sizes: NDArray[np.int64]
-    ) -> tuple[list[Floats], Codebook]:
+    ) -> tuple[list[Floats], Centres]:
         """Draw from a model, and divide each class's draws by so many centres."""
         drawn, centres = [], []
         for label, size in enumerate(sizes):
@@ -451,10 +451,10 @@ class MomentFit:
             drawn.append(z)
             # Draws come group by group: a part for the centres is taken in steps.
             centres.append(k_means(z[:: len(z) // few], size, self._rng))
-        return drawn, Codebook.of(centres)
+        return drawn, Centres.of(centres)
 
 
-def _assigned(codebook: Codebook, drawn: list[Floats]) -> NDArray[np.int64]:
+def _assigned(codebook: Centres, drawn: list[Floats]) -> NDArray[np.int64]:
     return np.concatenate([codebook.assign(z, np.full(len(z), j)) for j, z in enumerate(drawn)])
 
 

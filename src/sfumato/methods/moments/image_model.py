@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.moments.classifier import Classifier
+from sfumato.methods.moments.classifier import DrawClassifier
 from sfumato.methods.moments.deformation import Deformation
 from sfumato.methods.moments.detail import Detail
-from sfumato.methods.moments.levels import Levels
+from sfumato.methods.moments.levels import LevelMap
 from sfumato.statistics.frequencies import LowFrequencies
-from sfumato.statistics.labelled_vectors import Codebook
+from sfumato.statistics.labelled_vectors import Centres
 from sfumato.statistics.scattering import Scattering
 
 Floats = NDArray[np.float64]
@@ -96,7 +96,7 @@ class Ellipses:
 class Cells:
     """What cells of draws are to be mended by: a weight ratio and a shift each."""
 
-    codebook: Codebook
+    codebook: Centres
     weights: Floats
     shifts: Floats
 
@@ -110,8 +110,8 @@ class ImageModel:
     class_counts: Floats
     cells: Cells | None = None
     detail: Detail | None = None
-    levels: Levels | None = None
-    classifier: Classifier | None = None  # says of which class an image is, where there is one
+    levels: LevelMap | None = None
+    classifier: DrawClassifier | None = None  # says of which class an image is, where there is one
 
     def draw(self, label: int, count: int, rng: np.random.Generator) -> Floats:
         """Draw the coordinates of images of a class, not mended by cells."""
@@ -231,7 +231,7 @@ class ImageModel:
         names = ("owner", "counts", "means", "roots", "radius_mean", "radius_deviation")
         model = cls(basis, Ellipses(*(arrays[name] for name in names)), arrays["class_counts"])
         if "cell_centres" in arrays:
-            codebook = Codebook(arrays["cell_centres"], tuple(arrays["cell_sizes"].tolist()))
+            codebook = Centres(arrays["cell_centres"], tuple(arrays["cell_sizes"].tolist()))
             cells = Cells(codebook, arrays["cell_weights"], arrays["cell_shifts"])
             model = replace(model, cells=cells)
         if "detail_root" in arrays:
@@ -239,9 +239,9 @@ class ImageModel:
             model = replace(model, detail=Detail(*parts))
         if "level_knots" in arrays:
             parts = [arrays[f"level_{part}"] for part in ("knots", "darkest", "brightest")]
-            model = replace(model, levels=Levels(*parts))
+            model = replace(model, levels=LevelMap(*parts))
         if "classifier_weights" in arrays:
-            model = replace(model, classifier=Classifier.from_arrays(arrays))
+            model = replace(model, classifier=DrawClassifier.from_arrays(arrays))
         return model
 
 

@@ -1,4 +1,4 @@
-"""Levels: pixels as dark and as bright as they were released to be.
+"""LevelMap: pixels as dark and as bright as they were released to be.
 
 Draws are sums of smooth waves. Their pixels are a little above black where a real background is
 black, and grey where real edges are sharp. So each pixel's values are mapped, in their order, to
@@ -25,11 +25,11 @@ Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class LevelMap:
     """For each pixel, the largest drawn value of each level, and between which bytes it stays.
 
     >>> half_black = np.array([[0.5, *[0] * 9, 0.5]])
-    >>> levels = Levels.of(np.linspace(-0.2, 0.8, 101, dtype=np.float32)[:, None], half_black)
+    >>> levels = LevelMap.of(np.linspace(-0.2, 0.8, 101, dtype=np.float32)[:, None], half_black)
     >>> levels(np.array([[0.1], [0.29], [0.8]], np.float32)).round(2).ravel().tolist()
     [0.0, 0.0, 1.0]
     """
@@ -39,7 +39,7 @@ class Levels:
     brightest: Floats
 
     @classmethod
-    def of(cls, drawn: Singles, shares: Floats) -> Levels:
+    def of(cls, drawn: Singles, shares: Floats) -> LevelMap:
         """Find the knots at which drawn pixels (images, pixels) have these shares of levels."""
         ordered = np.sort(drawn, axis=0)
         ends = np.rint(np.cumsum(shares, axis=1) * len(ordered)).astype(np.int64)

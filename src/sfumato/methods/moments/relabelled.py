@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.moments.classifier import Classifier
+from sfumato.methods.moments.classifier import DrawClassifier
 from sfumato.methods.moments.image_model import ImageModel
 
 Bytes = NDArray[np.uint8]
@@ -20,7 +20,7 @@ _MOST = 30  # draws of a round for each image asked for: rare classes alone are 
 
 def relabelled(
     model: ImageModel,
-    classifier: Classifier,
+    classifier: DrawClassifier,
     sizes: NDArray[np.integer[Any]],
     rng: np.random.Generator,
     finish: Finish,

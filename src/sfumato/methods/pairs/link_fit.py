@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sfumato.methods.pairs.links import TINY, Link
 from sfumato.methods.pairs.mixture import Mixture
 from sfumato.methods.pairs.noisy_tables import NoisyTables
-from sfumato.methods.pairs.relations import Relation, find_relations
+from sfumato.methods.pairs.relations import ColumnPair, find_relations
 
 Floats = NDArray[np.floating[Any]]
 
@@ -42,7 +42,7 @@ def with_links(
     return replace(mixture, links=tuple(links))
 
 
-def choose_links(relations: Mapping[tuple[int, int], Relation]) -> list[tuple[int, int]]:
+def choose_links(relations: Mapping[tuple[int, int], ColumnPair]) -> list[tuple[int, int]]:
     """Give a forest of parents and children, parents first: those of the most evidence."""
     tree: dict[int, set[int]] = {}
     neighbours: dict[int, list[int]] = {}
@@ -73,7 +73,7 @@ def _from_roots(neighbours: Mapping[int, list[int]]) -> Iterator[tuple[int, int]
                     yield parent, child
 
 
-def sharpened(relation: Relation, rows: Floats, columns: Floats) -> NDArray[np.float64]:
+def sharpened(relation: ColumnPair, rows: Floats, columns: Floats) -> NDArray[np.float64]:
     """Give a relation's table with these margins, without negative cells, and as sharp as it was.
 
     A posterior mean is drawn towards what the mixture holds, and without its negative cells even

@@ -31,9 +31,9 @@ from sfumato.methods.pairs.outcome import Outcome
 from sfumato.methods.pairs.outcome_fit import fit_outcome
 from sfumato.methods.pairs.table_choice import MAX_CELLS, TableChoice, choose_tables
 from sfumato.modelling.base import Given, Method, Model, Plan
-from sfumato.modelling.completion import left_after, plan_completion, stand_in
 from sfumato.modelling.expectation import Expectation
 from sfumato.modelling.repeated_draws import draw_until
+from sfumato.modelling.schema_search import left_after, plan_search, stand_in
 from sfumato.modelling.target_advice import target_advice
 from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.curator import Curator
@@ -96,7 +96,7 @@ class Pairs(Method):
     def plan(self, schema: Schema, budget: Budget) -> Plan:
         """Say what would be released at the most: every pair, in as many groups as may be."""
         if schema.open:
-            spends, notes = plan_completion(schema, budget)
+            spends, notes = plan_search(schema, budget)
             rest = self.plan(stand_in(schema), left_after(schema, budget))
             return replace(
                 rest, budget=budget, spends=(*spends, *rest.spends), notes=(*notes, *rest.notes)

@@ -35,7 +35,7 @@ _FLOOR = 1e-3  # share of a column spread evenly, so that no group is without an
 
 
 @dataclass(frozen=True, eq=False)
-class Relation:
+class ColumnPair:
     """The log evidence of a departure from the mixture, and the table with it, in shares.
 
     `seen` is the released table, `noise` the deviation of its cells, and `freedom` how much the
@@ -49,14 +49,14 @@ class Relation:
     freedom: float
 
     @property
-    def turned(self) -> Relation:
+    def turned(self) -> ColumnPair:
         """The same with its columns exchanged."""
         return replace(self, table=self.table.T, seen=self.seen.T)
 
 
 def find_relations(
     tables: NoisyTables, mixture: Mixture, one_way: Sequence[Floats], ordered: Sequence[int]
-) -> dict[tuple[int, int], Relation]:
+) -> dict[tuple[int, int], ColumnPair]:
     """Look at every released pair for what the mixture does not hold of it.
 
     `one_way[i]` is the estimated mass of each group of column i, whose first `ordered[i]` groups
@@ -72,7 +72,7 @@ def find_relations(
         held = (first * weights[:, None]).T.astype(np.float64) @ second
         seen = np.asarray(counts, np.float64).sum(axis=0) / rows
         evidence, departure, freedom = _departure((seen - held) / noise, axes[i], axes[j], noise)
-        found[i, j] = Relation(evidence, held + noise * departure, seen, noise, freedom)
+        found[i, j] = ColumnPair(evidence, held + noise * departure, seen, noise, freedom)
     return found
 
 

@@ -27,7 +27,7 @@ from sfumato.modelling.latent import GRID_BITS, SUMS, Arrays, LatentMethod
 from sfumato.modelling.shrinkage import class_means
 from sfumato.modelling.spaces import ImageSpace
 from sfumato.papers.mge.means import denoised_means
-from sfumato.papers.mge.mixture import Mixture, drawn_from_groups
+from sfumato.papers.mge.mixture import GaussianMixture, drawn_from_groups
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.statistics.algebra import FeatureMap
@@ -111,7 +111,9 @@ class Mge(LatentMethod):
         """Give the sums for each class, or those for each of its groups."""
         if not self.groups:
             return super().summed(space, pair)
-        return Mixture(pair, Mixture.layout(pair, self.groups), space.classes).statistic
+        return GaussianMixture(
+            pair, GaussianMixture.layout(pair, self.groups), space.classes
+        ).statistic
 
     def noise_of_sum(self, statistic: Statistic, space: ImageSpace, sigma: float) -> float:
         """Give that of the mean: with groups, noise of the second moments is no part of it."""
@@ -124,8 +126,8 @@ class Mge(LatentMethod):
     ) -> Arrays:
         """Release both sums, and make means and variances of them."""
         if self.groups:
-            laid = curator.layout(SUMS, lambda: Mixture.layout(pair, self.groups))
-            mixture = Mixture(pair, laid, space.classes)
+            laid = curator.layout(SUMS, lambda: GaussianMixture.layout(pair, self.groups))
+            mixture = GaussianMixture(pair, laid, space.classes)
             released = curator.release(SUMS, mixture.statistic, 1 - COUNT_SHARE)
             return mixture.learned(released.values, released.sigma)
         released = curator.release(SUMS, self.summed(space, pair), 1 - COUNT_SHARE)

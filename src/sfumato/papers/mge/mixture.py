@@ -21,7 +21,7 @@ from sfumato.data.batch import Batch
 from sfumato.modelling.clusters import k_means
 from sfumato.modelling.covariance import denoised_shape, shrunk
 from sfumato.statistics.exact_map import on_steps
-from sfumato.statistics.labelled_vectors import Codebook, Residuals, shortened
+from sfumato.statistics.labelled_vectors import Centres, Residuals, shortened
 from sfumato.statistics.moments import LabelledMoments
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ class OnGrid:
         return {"on grid": self.encoder.describe(), "unit": _UNIT}
 
 
-class Mixture:
+class GaussianMixture:
     """What is asked for a mixture for each class, and what is made of it."""
 
     def __init__(self, pair: Pair, laid: Mapping[str, NDArray[Any]], classes: int) -> None:
         self._bound = float(laid["bound"])
-        self._codebook = Codebook.of([laid["centres"]] * classes)
+        self._codebook = Centres.of([laid["centres"]] * classes)
         nearest, public = _nearest(pair, laid["centres"])
         inside = shortened(public - self._codebook.centres[nearest], self._bound)
         self._usual = inside.T @ inside / len(inside)
@@ -106,7 +106,7 @@ def _public(pair: Pair) -> Floats:
 def _nearest(pair: Pair, centres: Floats) -> tuple[NDArray[np.int64], Floats]:
     """Give the group of each public image, and its vector."""
     public = _public(pair)
-    return Codebook.of([centres]).assign(public, np.zeros(len(public), np.int64)), public
+    return Centres.of([centres]).assign(public, np.zeros(len(public), np.int64)), public
 
 
 def drawn_from_groups(

@@ -14,12 +14,12 @@ from command_line import run
 from seeded import Seeded, drawing
 from sfumato.certificate import certificate_text
 from sfumato.data.codes import code_of
-from sfumato.data.open_codes import Ladder
+from sfumato.data.open_codes import BoundsGrid
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import FoundWarning, PrivateWarning, SavedAnswersWarning
 from sfumato.evaluation.report import certificate_html
 from sfumato.evaluation.tables import evaluate_table
-from sfumato.modelling.completion import kept_back
+from sfumato.modelling.schema_search import search_budget
 from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Categorical, Datetime, Numeric, Schema
 
@@ -112,11 +112,11 @@ def test_a_ladder_takes_each_row_by_itself_and_holds_it() -> None:
         alone = [code.encode(pa.array([value], pa.string()))[0][0] for value in values]
         assert whole.tolist() == alone
         assert 0 <= whole.min() <= whole.max() < code.size
-    ladder = code_of(schema().columns["pay"])
-    assert isinstance(ladder, Ladder)
+    grid = code_of(schema().columns["pay"])
+    assert isinstance(grid, BoundsGrid)
     kept = np.abs(numbers) < 2.0**51
-    for number, cell in zip(numbers[kept], ladder.encode(pa.array(numbers[kept]))[0], strict=True):
-        low, high = ladder.steps[cell]
+    for number, cell in zip(numbers[kept], grid.encode(pa.array(numbers[kept]))[0], strict=True):
+        low, high = grid.steps[cell]
         assert low <= number <= high
 
 
@@ -238,7 +238,7 @@ def test_a_run_goes_on_from_what_was_found(tmp_path: Path) -> None:
 
 def test_questions_follow_the_answers_and_not_the_rows() -> None:
     """On a neighbour, with the same noise, the same is found: nothing goes past the curator."""
-    from sfumato.modelling.completion import complete
+    from sfumato.modelling.schema_search import complete
     from sfumato.privacy.curator import Curator
 
     table = rows(3000, seed=5)
@@ -246,7 +246,7 @@ def test_questions_follow_the_answers_and_not_the_rows() -> None:
     found = []
     for data in (table, table.slice(1)):
         curator = Curator.of(
-            data, TableCodec(schema()), schema(), budget, ahead=kept_back(schema(), budget)
+            data, TableCodec(schema()), schema(), budget, ahead=search_budget(schema(), budget)
         )
         with drawing(Seeded()):
             found.append(complete(curator))

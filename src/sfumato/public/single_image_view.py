@@ -29,7 +29,7 @@ _FEW = 64  # images
 _MOST_ENTRIES = 1 << 20  # so that norms are exact
 
 
-class LoneNetwork:
+class SingleImageNetwork:
     """A public network in floating point: any module from a picture to one vector.
 
     Parameters
@@ -73,8 +73,8 @@ class LoneNetwork:
         return np.asarray(found[0].double().numpy())
 
 
-class LoneView:
-    """The vectors of a `LoneNetwork`, divided by their lengths.
+class SingleImageView:
+    """The vectors of a `SingleImageNetwork`, divided by their lengths.
 
     A batch is never put through the network: images beside one another would change each other's
     last bits, and so would the number of threads. So each image is looked at alone, by one thread,
@@ -87,7 +87,7 @@ class LoneView:
     exact as a root of a whole number.
     """
 
-    def __init__(self, network: LoneNetwork, shape: Shape) -> None:
+    def __init__(self, network: SingleImageNetwork, shape: Shape) -> None:
         self.network, self.shape = network, shape
         self.dim = len(self._looked(np.zeros((1, *shape), np.uint8))[0])
         if self.dim > _MOST_ENTRIES:

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.codes import code_of
-from sfumato.data.open_codes import Ladder
+from sfumato.data.open_codes import BoundsGrid
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import FoundWarning
-from sfumato.privacy.ahead import Ahead
 from sfumato.privacy.answers import Release, told_values
 from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.planning import plan_spend
+from sfumato.privacy.search_budget import SearchBudget
 from sfumato.privacy.selection import Selection
 from sfumato.schema import (
     OTHER,
@@ -42,24 +42,24 @@ BOUNDS_SHARE = 0.03  # of the budget, for the bounds of all columns together
 VALUES_SHARE = 0.05  # for the values of one column
 _MOST_SHARE = 0.3  # for all of it
 _DELTA_SHARE = 0.01  # of delta, for telling values
-_STEP_SIGMAS = 5.0  # that a step of a ladder must stand out of the noise, alone
+_STEP_SIGMAS = 5.0  # that a step of a grid must stand out of the noise, alone
 _WINDOWS = (1, 2, 4, 8, 16)  # or so many of them together: up to a factor of 65,536
 
 
-def kept_back(schema: Schema, budget: Budget) -> Ahead:
+def search_budget(schema: Schema, budget: Budget) -> SearchBudget:
     """Say what is kept back of a budget for what a schema leaves open."""
     bounds, values = _shares(schema)
     selections = len(_selections(schema, budget))
-    return Ahead(bounds + selections * values, _chance(budget) if selections else 0.0)
+    return SearchBudget(bounds + selections * values, _chance(budget) if selections else 0.0)
 
 
 def left_after(schema: Schema, budget: Budget) -> Budget:
     """Give the budget that is left for a method."""
-    ahead = kept_back(schema, budget)
+    ahead = search_budget(schema, budget)
     return budget.part(budget.without_chance(ahead.chance) - ahead.share)
 
 
-def plan_completion(schema: Schema, budget: Budget) -> tuple[list[Spend], list[str]]:
+def plan_search(schema: Schema, budget: Budget) -> tuple[list[Spend], list[str]]:
     """Say what `complete` would spend, and what it would find."""
     bounds, values = _shares(schema)
     spends: list[Spend] = []
@@ -98,13 +98,13 @@ def complete(curator: Curator) -> Schema:
     )
     if _bounds(schema):
         statistic = _bound_counts(schema)
-        release = curator.release_ahead("bounds", statistic, bounds)
+        release = curator.release_search("bounds", statistic, bounds)
         tables = statistic.split(release.values)
         for (name, column), counts in zip(_bounds(schema).items(), tables, strict=True):
             seen = _standing_out(column, counts, release.sigma)
             found[name] = column.closed(seen) if seen else _nothing_of(name, column, release)
     for name, selection in selections.items():
-        release = curator.release_ahead(name, selection, values)
+        release = curator.release_search(name, selection, values)
         category = schema.columns[selection.column]
         assert isinstance(category, OpenCategory)
         told = told_values(release)
@@ -139,9 +139,9 @@ def stand_in(schema: Schema) -> Schema:
         if isinstance(column, OpenCategory):
             found[name] = column.closed(range(100))
         else:
-            ladder = code_of(column)
-            assert isinstance(ladder, Ladder)
-            found[name] = column.closed((ladder.steps[0][0], ladder.steps[-1][1]))
+            grid = code_of(column)
+            assert isinstance(grid, BoundsGrid)
+            found[name] = column.closed((grid.steps[0][0], grid.steps[-1][1]))
     return closed(schema, found)
 
 
@@ -186,12 +186,12 @@ def _bound_counts(schema: Schema) -> Counts:
 def _standing_out(
     column: OpenNumber | OpenMoment, counts: np.ndarray[Any, Any], sigma: float
 ) -> tuple[Any, Any] | None:
-    """Give the ends of the stretch of a ladder that begins and ends where rows are seen."""
-    ladder = code_of(column)
-    assert isinstance(ladder, Ladder)
-    steps = counts[: len(ladder.steps)]
+    """Give the ends of the stretch of a grid that begins and ends where rows are seen."""
+    grid = code_of(column)
+    assert isinstance(grid, BoundsGrid)
+    steps = counts[: len(grid.steps)]
     seen = _seen(steps, sigma)
-    return ladder.around(int(seen[0]), int(seen[-1]), steps) if len(seen) else None
+    return grid.around(int(seen[0]), int(seen[-1]), steps) if len(seen) else None
 
 
 def _seen(counts: np.ndarray[Any, Any], sigma: float) -> NDArray[np.int64]:

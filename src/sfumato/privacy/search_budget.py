@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Ahead:
+class SearchBudget:
     """A share of the budget's rho, and a chance that takes (1 + e^epsilon) as much of delta.
 
-    >>> Ahead().share
+    >>> SearchBudget().share
     0.0
     """
 
