@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sfumato.cli.options import Delta, Force, Quiet, RelationOption, Report, Settings
-from sfumato.errors import SfumatoError, positive
+from sfumato.errors import SfumatoError, within
 from sfumato.privacy.budget import Budget, Relation
 
 NOTE = "Finding nothing proves nothing: the proof is in docs/privacy.md; an attack only tests it."
@@ -43,7 +43,7 @@ def audit(
     from sfumato.loading import load
     from sfumato.storage import refuse_overwriting
 
-    positive(runs=runs, canaries=canaries)
+    within(runs=(runs, 1, 10**7), canaries=(canaries, 1, 10**7))
     refuse_overwriting({"--report": report}, [model], force)
     if report and model is None:
         raise SfumatoError("a certificate is a model's: name the model file to --report on")
