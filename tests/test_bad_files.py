@@ -245,3 +245,38 @@ def test_memory_that_ends_meanwhile_is_one_line_and_no_damage(
     for file in ("people.csv", "people.parquet"):
         found = run(capsys, "schema", "check", file, "-s", "people.toml")
         assert is_one_line(found, "not enough memory")
+
+
+@pytest.mark.parametrize("command", ["merf", "evaluate"])
+def test_seeds_that_libraries_do_not_take_are_refused(
+    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    calls = {
+        "merf": (*SYNTH, "-m", "merf"),
+        "evaluate": ("evaluate", "people.csv", "people.csv", "-s", "people.toml", "-q"),
+    }
+    found = run(capsys, *calls[command], "--seed", "9" * 20)
+    assert is_one_line(found, "seed must lie between 0 and")
+    assert not own_ledger.exists()
+
+
+@pytest.mark.parametrize("option", ["--runs", "--canaries"])
+def test_an_audit_without_end_is_refused(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    assert is_one_line(run(capsys, "audit", option, "9" * 20), option.strip("-"), "between")
+
+
+def test_more_rows_than_can_be_drawn_are_refused_unpaid(
+    folder: Path, own_ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert is_one_line(run(capsys, *SYNTH, "-n", "9" * 20), "rows must lie between 0 and")
+    assert is_one_line(run(capsys, *SYNTH, "-o", "/"), "/")
+    assert not own_ledger.exists() or Ledger(own_ledger).entries() == []
+
+
+@pytest.mark.parametrize("groups", [10**9, -1])
+def test_a_model_whose_cells_belong_to_no_group_is_damaged(tmp_path: Path, groups: int) -> None:
+    model = seeded_fit(sf.Pairs(components=2, restarts=1), people(50), SCHEMA, BUDGET)
+    model.columns[0].groups[0] = groups
+    model.save(tmp_path / "m.sfumato")
+    with pytest.raises(SfumatoError, match="damaged"):
+        sf.load(tmp_path / "m.sfumato")

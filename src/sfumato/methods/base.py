@@ -97,6 +97,7 @@ class Method(ABC):
 
     def __post_init__(self) -> None:
         not_negative(seed=self.seed)
+        within(seed=(self.seed, 0, 2**62))  # what torch takes, and some others from there on
 
     @property
     def trains(self) -> bool:
