@@ -25,6 +25,13 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, captured.out, captured.err
 
 
+def is_one_line(found: tuple[int, str, str], *messages: str) -> bool:
+    """Tell whether a command ended in one line that holds these messages."""
+    code, _, err = found
+    assert (code, err.count("\n"), err.startswith("sfumato: ")) == (2, 1, True), err
+    return all(message in err for message in messages)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 import pytest
 
+from sfumato.data.codebook import read_codebook
 from sfumato.datasets import patients_schema
 from sfumato.errors import SfumatoError
-from sfumato.schema import Boolean, Categorical, Datetime, Identifier, Images, Numeric, Schema
+from sfumato.schema import (
+    Boolean,
+    Categorical,
+    Datetime,
+    Identifier,
+    Images,
+    Numeric,
+    Schema,
+    read_schema,
+)
 
 EVERYTHING = Schema(
     columns={
@@ -95,3 +105,21 @@ def test_errors_name_the_file_the_column_and_the_fix(
 def test_a_missing_schema_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(SfumatoError, match="cannot read the schema"):
         Schema.load(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("kind", ["date", "datetime"])
+def test_dates_may_be_written_as_texts(tmp_path: Path, kind: str) -> None:
+    texts = {"kind": kind, "low": "2020-01-01", "high": "2020-12-31"}
+    dates = {"kind": kind, "low": date(2020, 1, 1), "high": datetime(2020, 12, 31)}
+    expected = Datetime(low=datetime(2020, 1, 1), high=datetime(2020, 12, 31))
+    for columns in ({"d": texts}, {"d": dates}):
+        assert read_schema({"columns": columns}).columns["d"] == expected
+        assert read_schema(columns).columns["d"] == expected
+    (tmp_path / "s.toml").write_text(f'[columns.d]\nkind = "{kind}"\nlow = "2020-01-01"\n')
+    with pytest.raises(SfumatoError, match="column 'd': high is missing"):
+        Schema.load(tmp_path / "s.toml")
+    assert read_codebook(tmp_path / "s.toml").columns["d"]["kind"] == "datetime"
+    with pytest.raises(SfumatoError, match=r"low is no date such as 2020-12-31: 'soon'"):
+        read_schema({"columns": {"d": texts | {"low": "soon"}}})
+    some = read_schema({"d": texts | {"high": "private"}}).columns["d"]
+    assert (some.low, some.high) == (datetime(2020, 1, 1), "private")  # type: ignore[union-attr]

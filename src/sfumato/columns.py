@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, model_validator
 
 from sfumato.declaration import Declared, Value
+from sfumato.errors import quoted
 
 OTHER = "(other)"
 """What stands for values that are not listed."""
@@ -277,6 +278,9 @@ KINDS: dict[str, tuple[type[Column], dict[str, Any]]] = {
 }
 """What a schema file calls each kind of column, and the settings that the name stands for."""
 
+DATE = "date"
+"""Another word for a datetime, whose unit is a day unless another one is named."""
+
 OPEN_KINDS: dict[type[Column], type[Open]] = {
     Numeric: OpenNumber,
     Datetime: OpenMoment,
@@ -314,7 +318,20 @@ def _with_midnights(given: Any) -> Any:
         return given
     zone = given.get("zone")
     there = _zone(zone) if isinstance(zone, str) else UTC
-    return {key: _naive_datetime(value, there) for key, value in given.items()}
+    return {
+        key: _naive_datetime(_moment(key, value) if key in ("low", "high") else value, there)
+        for key, value in given.items()
+    }
+
+
+def _moment(end: str, value: Any) -> Any:
+    """Read a bound that is written as a text."""
+    if not isinstance(value, str) or value == PRIVATE:
+        return value
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"{end} is no date such as 2020-12-31: {quoted(value)}") from None
 
 
 def _naive_datetime(value: Any, zone: tzinfo) -> Any:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
+_MOST_SHOWN = 60  # letters of one value
+_MOST_LISTED = 200  # letters of a list
+
 
 class SfumatoError(Exception):
     """Bad input or a refused request; the command line prints it as one line and exits with 2."""
@@ -61,3 +67,57 @@ def within(**arguments: tuple[float | None, float, float]) -> None:
     for name, (value, least, most) in arguments.items():
         if value is not None and not least <= value <= most:
             raise SfumatoError(f"{name} must lie between {least:,} and {most:,}, got {value}")
+
+
+def shortened(text: str, most: int = _MOST_LISTED) -> str:
+    """Give the start of a text that is too long to be shown whole.
+
+    >>> shortened("abcdefgh", most=5)
+    'abcd…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def quoted(value: object) -> str:
+    """Quote a value from elsewhere, of which only the start is shown if it is long.
+
+    >>> quoted("Ulm"), len(quoted("Ulm" * 1000))
+    ("'Ulm'", 62)
+    """
+    return repr(shortened(value, _MOST_SHOWN)) if isinstance(value, str) else shortened(repr(value))
+
+
+def listing(names: Iterable[object]) -> str:
+    """List names from elsewhere, of which only the first are shown if there are many.
+
+    >>> listing(["age", "town"])
+    'age, town'
+    """
+    return shortened(", ".join(shortened(str(name), _MOST_SHOWN) for name in names))
+
+
+def in_utf8(text: str) -> None:
+    """Refuse a text that came from the system as bytes of which some are none of UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise SfumatoError(
+            f"{quoted(text)} is not in UTF-8: write it in UTF-8, or rename the file"
+        ) from None
+
+
+def not_read(place: object, error: BaseException, damaged: str) -> SfumatoError:
+    """Say why a file was not read: in the system's words if it refused, else that it is `damaged`.
+
+    >>> str(not_read("m.npz", PermissionError(13, "Permission denied"), "m.npz is damaged"))
+    'no permission to read m.npz'
+    """
+    if isinstance(error, PermissionError):
+        return SfumatoError(f"no permission to read {place}")
+    if isinstance(error, IsADirectoryError) or Path(str(place)).is_dir():
+        return SfumatoError(f"{place} is a folder: name a file")
+    if isinstance(error, MemoryError):
+        return SfumatoError(f"there is not enough memory to read {place}")
+    if isinstance(error, OSError) and error.errno and error.strerror:
+        return SfumatoError(f"cannot read {place}: {error.strerror}")
+    return SfumatoError(damaged)

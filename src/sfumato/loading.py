@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, not_read
 from sfumato.modelling.base import FORMAT, Fitted
 from sfumato.privacy.answers import Release
 from sfumato.privacy.budget import Guarantee
@@ -38,8 +38,8 @@ def load(path: str | Path, allow: Collection[str] = ()) -> Fitted:
             about = dict(file.metadata() or {})
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
         version = int(about.get("sfumato", 0))
-    except (SafetensorError, OSError, ValueError):
-        raise SfumatoError(f"{path} is not a model file of sfumato") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise not_read(path, error, f"{path} is not a model file of sfumato") from None
     if version > FORMAT:
         raise SfumatoError(
             f"{path} was written by a newer sfumato (format {version}, this one reads up to "

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from sfumato.columns import (
+    DATE,
     KINDS,
     OPEN_KINDS,
     OTHER,
@@ -35,7 +36,7 @@ from sfumato.columns import (
 )
 from sfumato.constraints import Constraint, Derived, constraint_kind, in_turn
 from sfumato.declaration import Declared, Value
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, not_read, quoted, shortened
 from sfumato.notebook import html_table
 from sfumato.storage import local
 
@@ -217,7 +218,8 @@ class Schema(Declared):
         try:
             text = local(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise SfumatoError(f"cannot read the schema {path}: {error}") from None
+            damaged = f"cannot read the schema {path}: it is not in UTF-8"
+            raise not_read(f"the schema {path}", error, damaged) from None
         return cls.from_toml(text, str(path))
 
     @classmethod
@@ -225,8 +227,8 @@ class Schema(Declared):
         """Parse TOML; errors name the origin, the column and the fix."""
         try:
             tables = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise SfumatoError(f"{origin} is not valid TOML: {error}") from None
+        except (ValueError, RecursionError) as error:  # also of numbers that are far too long
+            raise SfumatoError(f"{origin} is not valid TOML: {shortened(str(error))}") from None
         return cls.from_tables(tables, origin)
 
     @classmethod
@@ -300,7 +302,7 @@ def read_schema(source: Any) -> Schema:
 
 def _table(value: Any, place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise SfumatoError(f"{place}: expected a table of settings, got {value!r}")
+        raise SfumatoError(f"{place}: expected a table of settings, got {quoted(value)}")
     return value
 
 
@@ -312,8 +314,9 @@ def declared_column(place: str, declared: Any) -> Column:
     """
     fields = dict(_table(declared, place))
     kind = fields.pop("kind", None)
+    kind = "datetime" if kind == DATE else kind
     if not isinstance(kind, str) or kind not in KINDS:
-        raise SfumatoError(f"{place}: kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        raise SfumatoError(f"{place}: kind must be one of {', '.join(KINDS)}, got {quoted(kind)}")
     model, fixed = KINDS[kind]
     if "integer" in fields:
         raise SfumatoError(f'{place}: write kind = "integer" instead of integer = …')

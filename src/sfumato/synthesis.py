@@ -10,8 +10,8 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from sfumato.data.address import is_address
 from sfumato.data.new_table import NewTable, new_table
 from sfumato.data.writing import check_output, write_synthetic
-from sfumato.errors import SfumatoError
-from sfumato.modelling.base import Method, Model
+from sfumato.errors import SfumatoError, within
+from sfumato.modelling.base import MOST_ROWS, Method, Model
 from sfumato.notebook import usual_progress
 from sfumato.privacy.budget import Budget
 from sfumato.privacy.run import Run
@@ -63,6 +63,8 @@ def with_settings(kind: type[Settings], settings: dict[str, Any]) -> Settings:
 
 def releases_beside(output: Path) -> Path:
     """Name the folder in which a run that writes `output` keeps what it paid for."""
+    if not output.name:
+        raise SfumatoError(f"{output} names no file: name one")
     return output.with_name(output.name + ".releases")
 
 
@@ -98,6 +100,7 @@ def synthesize(
         raise SfumatoError(f"{method.name} is a classifier: it draws no rows")
     if rows is not None and rows < 0:
         raise SfumatoError(f"rows must not be negative, got {rows}")
+    within(rows=(rows, 0, MOST_ROWS))
     if isinstance(output, str):
         output = new_table(output) if is_address(output) else Path(output)
     if isinstance(output, Path):

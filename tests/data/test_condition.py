@@ -12,11 +12,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import sfumato as sf
 from sfumato.data.codes import ColumnCode, code_of
-from sfumato.data.condition import Condition, Wanted, read_given
+from sfumato.data.condition import Condition, Wanted, conditions_of, read_given
 from sfumato.errors import SfumatoError
 from sfumato.schema import Boolean, Categorical, Datetime, Images, Numeric, Schema
+from support import SCHEMA as PEOPLE
+from support import people, seeded_fit
 
+BUDGET = sf.Budget(epsilon=1)
 DRAWS = 200
 
 REALS = Numeric(low=-1, high=3, bins=7, nullable=True)
@@ -183,3 +187,12 @@ def test_a_value_keeps_the_type_of_its_column() -> None:
         again = condition.decode(codes, np.random.default_rng(0))
         assert again.type == plain.type
         assert again.equals(pa.array(plain.to_pylist(), plain.type))
+
+
+@pytest.mark.parametrize("given", ["age > 60", ["age", 60], 60])
+def test_conditions_that_are_no_dict_are_refused(given: Any) -> None:
+    with pytest.raises(SfumatoError, match="given is a dict of columns"):
+        conditions_of(given)
+    model = seeded_fit(sf.Pairs(components=2, restarts=1), people(50), PEOPLE, BUDGET)
+    with pytest.raises(SfumatoError, match="given is a dict of columns"):
+        model.sample(5, given=given)

@@ -22,7 +22,13 @@ from sfumato.cli import (
     schema,
     synthesis,
 )
-from sfumato.errors import FoundWarning, PrivateWarning, SavedAnswersWarning, SfumatoError
+from sfumato.errors import (
+    FoundWarning,
+    PrivateWarning,
+    SavedAnswersWarning,
+    SfumatoError,
+    in_utf8,
+)
 
 app = typer.Typer(
     name="sfumato",
@@ -69,6 +75,8 @@ def run() -> None:
     try:
         with warnings.catch_warnings(), _termination_interrupts():
             warnings.showwarning = _show
+            for argument in sys.argv[1:]:
+                in_utf8(argument)
             app()
     except SfumatoError as error:
         _fail(str(error))

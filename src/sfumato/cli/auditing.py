@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sfumato.cli.options import Allow, Delta, Force, Quiet, RelationOption, Report, Settings
-from sfumato.errors import SfumatoError, positive
+from sfumato.errors import SfumatoError, within
 from sfumato.privacy.budget import Budget, Relation
 
 
@@ -44,7 +44,7 @@ def audit(
     from sfumato.privacy.measured import NOTE
     from sfumato.storage import refuse_overwriting
 
-    positive(runs=runs, canaries=canaries)
+    within(runs=(runs, 1, 10**7), canaries=(canaries, 20, 100_000))
     refuse_overwriting({"--report": report}, [model], force)
     if report and model is None:
         raise SfumatoError("a certificate is a model's: name the model file to --report on")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +35,7 @@ from sfumato.cli.options import (
     Workers,
     load_schema,
     private_data,
+    with_csv,
 )
 from sfumato.cli.synthesis import alone, budget_of, pairs, print_guarantee, show, write_certificate
 from sfumato.errors import SfumatoError
@@ -128,6 +130,8 @@ def predict(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The csv file to write; - for stdout.")
     ],
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -145,7 +149,7 @@ def predict(
     refuse_overwriting({"--output": file}, [model, data], force)
     if file and file.suffix != ".csv":
         raise SfumatoError(f"{file}: predictions are written to .csv")
-    loaded = _classifier(model)
+    loaded = _classifier(model, delimiter, encoding)
     with progress_display(quiet) as progress:
         progress("predicting", None)
         chances = loaded.predict_proba(data)
@@ -166,6 +170,8 @@ def explain(
     data: NewData,
     output: Annotated[Path, typer.Option("--output", "-o", help="png, svg, or json for data.")],
     row: Annotated[int, typer.Option("--row", help="Which row, from 0 on.")] = 0,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     force: Force = False,
 ) -> None:
     """Show which linear maps decided about one row, and what they look for.
@@ -178,22 +184,22 @@ def explain(
 
     refuse_overwriting({"--output": output}, [model, data], force)
     check_format(output)
-    loaded = _classifier(model)
+    loaded = _classifier(model, delimiter, encoding)
     if not isinstance(loaded, LocallyLinearModel):
         raise SfumatoError(f"{model} is a {loaded.method.name} model: it has no linear maps")
     write_explanation(output, loaded.explain(data, row))
     print(output)
 
 
-def _classifier(path: Path) -> Any:
-    """Read a classifier; another model is refused."""
+def _classifier(path: Path, delimiter: str | None, encoding: str | None) -> Any:
+    """Read a classifier, and how it is to read csv files; another model is refused."""
     from sfumato.classify.base import ClassifierModel
     from sfumato.loading import load
 
     loaded = load(path)
     if not isinstance(loaded, ClassifierModel):
         raise SfumatoError(f"{path} is a {loaded.method.name} model, not a classifier")
-    return loaded
+    return replace(loaded, schema=with_csv(loaded.schema, delimiter, encoding))
 
 
 app.command()(show)

@@ -17,7 +17,7 @@ from sfumato.cli.options import (
     Target,
     load_schema,
 )
-from sfumato.errors import not_negative
+from sfumato.errors import not_negative, within
 
 
 def evaluate(
@@ -59,6 +59,7 @@ def evaluate(
     inputs = [real, synthetic, schema, test]
     refuse_overwriting({"--json": json, "--report": report}, inputs, force)
     not_negative(seed=seed)
+    within(seed=(seed, 0, 2**31))  # scikit-learn takes no larger ones
     public = load_schema(schema, delimiter, encoding)
     with progress_display(quiet) as progress:
         found = evaluation.evaluate(

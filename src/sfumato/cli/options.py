@@ -142,23 +142,28 @@ ModelFile = Annotated[Path, typer.Argument(help="A model file that was saved.")]
 def load_schema(path: Path, delimiter: str | None = None, encoding: str | None = None) -> Schema:
     """Read a schema; options of the command line go before what it says of csv files."""
     schema = Schema.load(path)
-    return schema.model_copy(update={"csv": csv_format(delimiter, encoding, schema.csv)})
+    return with_csv(schema, delimiter, encoding)
 
 
-def csv_format(
-    delimiter: str | None, encoding: str | None, declared: CsvFormat = CsvFormat()
-) -> CsvFormat:
-    """Give the format of csv files with what the command line says of it."""
+def with_csv(schema: Schema, delimiter: str | None, encoding: str | None) -> Schema:
+    """Let options of the command line go before what a schema says of csv files."""
+    said = schema.csv.model_dump() | csv_settings(delimiter, encoding)
+    return schema.model_copy(update={"csv": CsvFormat(**said)})
+
+
+def csv_settings(delimiter: str | None, encoding: str | None) -> dict[str, str]:
+    """Give what the command line says of csv files, as settings of a schema."""
     named = {"delimiter": delimiter, "encoding": encoding}
     given = {key: value for key, value in named.items() if value is not None}
     if given.get("delimiter") in ("\\t", "tab"):
         given["delimiter"] = "\t"
     try:
-        return CsvFormat(**declared.model_dump() | given)
+        CsvFormat(**given)
     except ValueError:
         raise SfumatoError(
             "--delimiter takes one character, --encoding the name of an encoding such as latin-1"
         ) from None
+    return given
 
 
 def private_data(text: str, dataset: str | None, engine: Engine = Engine.OWN) -> Any:

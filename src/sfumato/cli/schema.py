@@ -7,8 +7,16 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli.options import Delimiter, Encoding, Force, Misfit, SchemaFile, load_schema
-from sfumato.errors import SfumatoError
+from sfumato.cli.options import (
+    Delimiter,
+    Encoding,
+    Force,
+    Misfit,
+    SchemaFile,
+    csv_settings,
+    load_schema,
+)
+from sfumato.errors import SfumatoError, quoted
 
 app = typer.Typer(help="Write a schema, or check data against one.", no_args_is_help=True)
 
@@ -31,6 +39,8 @@ def init(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write; by default stdout.")
     ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     force: Force = False,
 ) -> None:
     """Write names and kinds of the columns as TOML, with the bounds left open."""
@@ -41,7 +51,8 @@ def init(
     if output is not None:
         _check_ending(output)
         refuse_overwriting({"--output": output}, [data, codebook], force)
-    draft = draft_schema(data, read_codebook(codebook) if codebook else Codebook())
+    book = read_codebook(codebook) if codebook else Codebook()
+    draft = draft_schema(data, book, csv_settings(delimiter, encoding))
     if output is None:
         print(draft.to_toml(), end="")
     else:
@@ -57,6 +68,8 @@ def edit(
         typer.Option("--output", "-o", "--schema", "-s", help="The schema to write or go on with."),
     ],
     codebook: CodebookFile = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
 ) -> None:
     """Ask, column by column, for what a schema needs. Each answer is kept: go on at any time."""
     from sfumato.cli.dialogue import fill_in
@@ -69,7 +82,7 @@ def edit(
     refuse_overwriting({"--output": output}, [data, codebook], force=True)
     book = read_codebook(codebook) if codebook else Codebook()
     earlier = read_codebook(output) if output.exists() else Codebook()
-    draft = draft_schema(data, book.corrected_by(earlier))
+    draft = draft_schema(data, book.corrected_by(earlier), csv_settings(delimiter, encoding))
     for name in earlier.columns:
         if name not in draft.guesses:
             raise SfumatoError(f"the data have no column '{name}'; remove it from {output}")
@@ -109,7 +122,7 @@ def check(
     gate = Gate.of(misfit)
     found, left_out = reviewed(data, load_schema(schema, delimiter, encoding))
     print("PRIVATE: what follows tells about private rows. Do not publish it.")
-    sentences = [*found.sentences(), *(f"column '{n}': not in the schema" for n in left_out)]
+    sentences = [*found.sentences(), *(f"column {quoted(n)}: not in the schema" for n in left_out)]
     print("\n".join(sentences) or "every value lies within the schema")
     refusal = None if gate.most is None else found.refusal(gate.most)
     if refusal:

@@ -19,10 +19,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from sfumato.columns import DATE
 from sfumato.constraints import Constraint
 from sfumato.data.csv_header import likely_delimiter
 from sfumato.data.parsing import is_null
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, not_read, quoted, shortened
 from sfumato.schema import KINDS, PRIVATE, Value, declared_constraints
 from sfumato.storage import local
 
@@ -96,7 +97,8 @@ def read_codebook(path: Path) -> Codebook:
     try:
         text = local(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise SfumatoError(f"cannot read the code book {path}: {error}") from None
+        damaged = f"cannot read the code book {path}: it is not in UTF-8"
+        raise not_read(f"the code book {path}", error, damaged) from None
     ending = path.suffix.lower()
     if ending == ".csv":
         return _from_csv(text, str(path))
@@ -111,15 +113,19 @@ def _from_toml(text: str, origin: str) -> Codebook:
     """Read a schema file of a table that may be unfinished."""
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SfumatoError(f"{origin} is not valid TOML: {error}") from None
+    except (ValueError, RecursionError) as error:  # also of numbers that are far too long
+        raise SfumatoError(f"{origin} is not valid TOML: {shortened(str(error))}") from None
     unknown = sorted(set(tables) - {"columns", "csv", "constraints"})
     if unknown:
         raise SfumatoError(f"{origin}: [{unknown[0]}] is no section of a table's schema")
     columns = _object(tables.get("columns", {}), origin)
     return Codebook(
         origin,
-        {name: _object(said, f"{origin}, column '{name}'") for name, said in columns.items()},
+        {
+            name: said | {"kind": "datetime"} if said.get("kind") == DATE else said
+            for name, table in columns.items()
+            for said in [_object(table, f"{origin}, column '{name}'")]
+        },
         _object(tables.get("csv", {}), origin),
         frozenset(_left_out(text)) - columns.keys(),
         constraints=declared_constraints(tables.get("constraints", []), origin),
@@ -134,7 +140,7 @@ def left_out_line(key: str) -> str:
 def _left_out(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if line.startswith("# [columns.") and line.endswith(_LEFT_OUT):
-            with suppress(tomllib.TOMLDecodeError):  # somebody else's comment
+            with suppress(ValueError, RecursionError):  # somebody else's comment
                 yield from tomllib.loads(line[1:].removesuffix(_LEFT_OUT))["columns"]
 
 
@@ -155,7 +161,9 @@ def bound(value: Any, form: str | None = None) -> Any:
     try:
         return datetime.strptime(value.strip(), form or "%Y-%m-%d")
     except (ValueError, TypeError, re.error):
-        raise ValueError(f"{value!r} is neither a number nor a date such as 2020-12-31") from None
+        raise ValueError(
+            f"{quoted(value)} is neither a number nor a date such as 2020-12-31"
+        ) from None
 
 
 def listed(texts: Iterable[str]) -> tuple[Value, ...]:
@@ -178,7 +186,7 @@ def flag(text: str) -> bool:
     try:
         return _FLAGS[text.strip().lower()]
     except KeyError:
-        raise ValueError(f"{text!r} is neither yes nor no") from None
+        raise ValueError(f"{quoted(text)} is neither yes nor no") from None
 
 
 def _from_csv(text: str, origin: str) -> Codebook:
@@ -239,8 +247,8 @@ def _cell(place: str, setting: str, text: str) -> Any:
 def _from_json(text: str, origin: str) -> Codebook:
     try:
         root = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise SfumatoError(f"{origin} is not valid JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise SfumatoError(f"{origin} is not valid JSON: {shortened(str(error))}") from None
     root = _object(root, origin)
     if "resources" in root:
         resources = _list(root["resources"], f"{origin}, resources")
@@ -357,7 +365,7 @@ def _unusual_nulls(place: str, missing: Any) -> Iterator[str]:
     for each in _list(missing, f"{place}, missingValues"):
         text = str(each.get("value")) if isinstance(each, dict) else str(each)
         if not is_null(pa.array([text]))[0].as_py():
-            yield f"{place}: {text!r} stands for a missing value: leave it empty in the data"
+            yield f"{place}: {quoted(text)} stands for a missing value: leave it empty in the data"
 
 
 def _object(value: Any, place: str) -> Settings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -17,14 +16,15 @@ from numpy.typing import NDArray
 from sfumato.data import parsing
 from sfumato.data.codes import ColumnCode, DatetimeCode, NumericCode, code_of
 from sfumato.data.image_codec import IMAGE_CLASS, ImageCodec
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, listing, quoted
 from sfumato.schema import Schema, Value, canonical_text
 
 Single = Value | date | None
 Wanted = Single | tuple[Single, Single] | Collection[Single]
 """One value; a tuple of the first and the last of a range, None where it is open; or several."""
 
-_SHOWN = 200  # letters of the values that an error lists
+Given = Mapping[str, Wanted]
+"""What sampled rows must have, by column: a value, one of several, or one of a range."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +53,24 @@ class Condition:
         if isinstance(wanted, Collection) and not isinstance(wanted, str):
             return _one_of(name, code, wanted)
         return _one_of(name, code, [wanted])
+
+
+def conditions_of(given: Given | None) -> Given:
+    """Give the conditions, or none; what is no mapping of columns is refused.
+
+    >>> conditions_of("age > 60")
+    Traceback (most recent call last):
+    ...
+    sfumato.errors.SfumatoError: given is a dict of columns, as in {'age': (60, None)}, not 'age > \
+60'
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise SfumatoError(
+            f"given is a dict of columns, as in {{'age': (60, None)}}, not {quoted(given)}"
+        )
+    return given
 
 
 def class_condition(name: str | None, code: ColumnCode, given: Mapping[str, Wanted]) -> Condition:
@@ -88,7 +106,7 @@ def read_given(texts: Iterable[tuple[str, str]], schema: Schema) -> dict[str, Wa
 
 
 def _read(text: str, code: ColumnCode) -> Wanted:
-    if code.is_category and code.exact(pa.array([text])) is not None:
+    if code.is_category and code.exact(_texts([text])) is not None:
         return text  # whatever dots or commas a listed value holds
     if ".." in text and not (code.is_category and "," in text):
         first, _, last = text.partition("..")
@@ -172,13 +190,18 @@ def _exact(name: str, code: ColumnCode, value: Single) -> pa.Scalar:
 
 
 def _unknown(name: str, code: ColumnCode, value: Single) -> SfumatoError:
-    known = textwrap.shorten(", ".join(code.names), _SHOWN, placeholder=" …")
-    listed = f"; it has: {known}" if code.is_category else ""
-    return SfumatoError(f"'{value}' is not a value of column '{name}' in the schema{listed}")
+    listed = f"; it has: {listing(code.names)}" if code.is_category else ""
+    return SfumatoError(
+        f"{quoted(str(value))} is not a value of column '{name}' in the schema{listed}"
+    )
 
 
 def _texts(values: Iterable[Single]) -> pa.Array:
-    return pa.array([None if value is None else _text(value) for value in values], pa.string())
+    texts = [None if value is None else _text(value) for value in values]
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError:
+        raise SfumatoError(f"{quoted(texts)} holds what is no text in UTF-8") from None
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import not_read
 
 _LONGEST = 1 << 20
 _GZIP = b"\x1f\x8b"
@@ -62,8 +62,8 @@ def header_line(path: Path) -> bytes:
     try:
         with unzipped(path) as file:
             start: bytes = file.read(_LONGEST)
-    except OSError:
-        raise SfumatoError(f"{path} cannot be read to its end: it is damaged") from None
+    except OSError as error:
+        raise not_read(path, error, f"{path} cannot be read to its end: it is damaged") from None
     return start.splitlines()[0] if start else b""
 
 

@@ -19,7 +19,7 @@ import pyarrow.csv
 from sfumato.data import csv_lines, workers
 from sfumato.data.csv_header import is_zipped, other_format, told_delimiter, unzipped
 from sfumato.data.csv_lines import LINE_END, CsvLines, LongLineError, parsed
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, not_read
 from sfumato.schema import CsvFormat
 
 _START = 512  # bytes that tell what a file is
@@ -181,8 +181,9 @@ class CsvRows:
             except (pa.ArrowInvalid, UnicodeError, LongLineError):
                 fault = self._fault() or "it is not well-formed csv"
                 raise SfumatoError(f"{self.place}: {fault}") from None
-        except OSError:
-            raise SfumatoError(f"{self.place} cannot be read to its end: it is damaged") from None
+        except OSError as error:
+            damaged = f"{self.place} cannot be read to its end: it is damaged"
+            raise not_read(self.place, error, damaged) from None
 
     def _fault(self) -> str | None:
         """Look for what is wrong: its line and its kind, and no value."""
@@ -205,7 +206,9 @@ class CsvRows:
             try:
                 for number, _ in enumerate(text, 1):  # noqa: B007
                     pass
-            except UnicodeDecodeError as error:
+            except UnicodeError as error:
+                if not isinstance(error, UnicodeDecodeError):  # such as a mark that is not there
+                    return f"it is not in {encoding.upper()}: name another encoding (--encoding)"
                 # What was read ahead of the lines lies in the piece that cannot be decoded.
                 line = number + 1 + len(LINE_END.findall(error.object[: error.start]))
                 return (

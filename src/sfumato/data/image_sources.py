@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gzip
+import lzma
 import struct
 import zipfile
 import zlib
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from sfumato.data.spelling import Spellings
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, listing, not_read
 from sfumato.schema import Images
 from sfumato.storage import local
 
@@ -28,7 +29,11 @@ _BATCH = 2048
 _PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
 _SHOWN = 3
 # What the decoders of pictures and archives make of damaged ones.
-_DAMAGE = (OSError, EOFError, ValueError, SyntaxError, struct.error, zlib.error, zipfile.BadZipFile)
+_DAMAGE = (
+    OSError, EOFError, ValueError, SyntaxError, LookupError, OverflowError, struct.error,
+    zlib.error, lzma.LZMAError, zipfile.BadZipFile,
+    RuntimeError,  # of archives with a password, or a compression that Python does not know
+)  # fmt: skip
 
 
 class ImageRows(Protocol):
@@ -99,8 +104,9 @@ class StreamedRows:
         try:
             data = stream.read(int(np.prod(shape)))
             return np.frombuffer(data, np.uint8).reshape(shape)
-        except _DAMAGE:
-            raise SfumatoError(f"{self._place} cannot be read to its end: it is damaged") from None
+        except _DAMAGE as error:
+            damaged = f"{self._place} cannot be read to its end: it is damaged"
+            raise not_read(self._place, error, damaged) from None
 
 
 class FolderRows:
@@ -156,8 +162,9 @@ class FolderRows:
                 return np.asarray(plain if plain.size == size else plain.resize(size))
         except Image.DecompressionBombError:
             raise SfumatoError(f"the picture {path} has too many pixels: make it smaller") from None
-        except _DAMAGE:
-            raise SfumatoError(f"cannot read the picture {path}: remove or repair it") from None
+        except _DAMAGE as error:
+            damaged = f"cannot read the picture {path}: remove or repair it"
+            raise not_read(path, error, damaged) from None
 
 
 def image_rows(data: Any, images: Images) -> ImageRows:
@@ -193,14 +200,16 @@ def _npz_rows(path: Path, images: Images) -> ImageRows:
         with zipfile.ZipFile(path) as archive:
             members = archive.namelist()
         if "x.npy" not in members:
-            raise SfumatoError(f"{path} has no array x; it has {', '.join(members)}")
+            raise SfumatoError(f"{path} has no array x; it has {listing(members)}")
         with np.load(path, allow_pickle=False) as arrays:
             labels = arrays["y"] if "y.npy" in members else None
+        if labels is not None and (labels.ndim != 1 or labels.dtype.kind not in "biufSU"):
+            raise SfumatoError(f"{path}: y must hold one label, a text or a number, for each image")
         return StreamedRows(
             lambda: zipfile.ZipFile(path).open("x.npy"), header, labels, f"{path}, x", images
         )
-    except _DAMAGE:
-        raise SfumatoError(f"{path} is not a readable npz file") from None
+    except _DAMAGE as error:
+        raise not_read(path, error, f"{path} is not a readable npz file") from None
 
 
 def _idx_rows(path: Path, images: Images) -> ImageRows:
@@ -212,6 +221,8 @@ def _idx_rows(path: Path, images: Images) -> ImageRows:
         if len(magic) < 4 or magic[:3] != b"\0\0\x08":
             raise SfumatoError(f"{path} is not an idx file of bytes")
         shape = np.frombuffer(stream.read(4 * magic[3]), ">i4")
+        if (shape < 0).any():
+            raise ValueError("a size below zero")
         return tuple(int(size) for size in shape), np.dtype(np.uint8)
 
     labels = None
@@ -222,8 +233,9 @@ def _idx_rows(path: Path, images: Images) -> ImageRows:
                 count = header(stream)[0][0]
                 labels = np.frombuffer(stream.read(count), np.uint8)
         return StreamedRows(lambda: opened(path), header, labels, str(path), images)
-    except _DAMAGE:
-        raise SfumatoError(f"{path}, or the labels beside it, is damaged") from None
+    except _DAMAGE as error:
+        damaged = f"{path}, or the labels beside it, is damaged"
+        raise not_read(path, error, damaged) from None
 
 
 def _check_shape(place: str, shape: tuple[int, ...], dtype: np.dtype[Any], images: Images) -> None:
@@ -235,7 +247,7 @@ def _check_shape(place: str, shape: tuple[int, ...], dtype: np.dtype[Any], image
 
 
 def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return listing(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
 
 
 def _four(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:

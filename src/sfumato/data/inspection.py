@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from sfumato.data.codebook import Codebook
+from sfumato.data.codebook import Codebook, Settings
 from sfumato.data.csv_header import header_line, likely_format
 from sfumato.data.csv_rows import CsvRows
 from sfumato.data.databases import DatabaseRows
@@ -20,18 +21,23 @@ from sfumato.data.review import Review
 from sfumato.data.rows import EncodedImages, EncodedTable
 from sfumato.data.sources import ParquetRows, table_rows
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, quoted
 from sfumato.schema import CsvFormat, Schema, validated
 
 
-def draft_schema(data: Any, book: Codebook = Codebook()) -> Draft:
-    """Put together the names of the columns, their kinds, and what a code book says of them."""
+def draft_schema(
+    data: Any, book: Codebook = Codebook(), said: Mapping[str, str] | None = None
+) -> Draft:
+    """Put together the names of the columns, their kinds, and what a code book says of them.
+
+    What is `said` of csv files goes before what a code book says, and that before a guess.
+    """
+    csv: Settings | None = dict(said) if said else None
     path = Path(data) if isinstance(data, str | Path) else None
-    if path and path.name.lower().endswith((".csv", ".csv.gz")) and path.exists():
-        csv = likely_format(header_line(path)) | book.csv
-        fields = _typed_fields(path, validated(f"{book.origin}, [csv]", CsvFormat, csv))
-    else:
-        csv, fields = None, _typed_fields(data)
+    if path and path.name.lower().endswith((".csv", ".csv.gz")) and path.is_file():
+        csv = likely_format(header_line(path)) | book.csv | (csv or {})
+    form = validated(f"{book.origin}, [csv]", CsvFormat, csv) if csv else None
+    fields = _typed_fields(data, form)
     # Row numbers and the ends of lines often have no name: nothing to model.
     named = {field.name: _kind(field.type) for field in fields if field.name}
     return Draft(named, book, csv)
@@ -51,7 +57,7 @@ def _typed_fields(data: Any, form: CsvFormat | None = None) -> pa.Schema:
     rows = table_rows(data, form=form)
     twice = [name for name in rows.names if name and rows.names.count(name) > 1]
     if twice:
-        raise SfumatoError(f"the data have two columns of the same name: '{twice[0]}'")
+        raise SfumatoError(f"the data have two columns of the same name: {quoted(twice[0])}")
     if isinstance(rows, CsvRows | ParquetRows | DatabaseRows):
         return rows.first_kinds()
     return next(iter(rows.batches(rows.names)), pa.record_batch({})).schema

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sfumato.data import parsing
 from sfumato.data.codes import Misfit
 from sfumato.data.distinct import Distinct
+from sfumato.errors import quoted
 
 _MOST_EXAMPLES = 1000  # distinct ones that are counted
 _SHOWN_EXAMPLES = 3
@@ -49,14 +50,14 @@ class ColumnReview:
         for misfit, count in self.counts.most_common():
             if count <= misfit.usual * rows:
                 continue
-            quoted = ""
+            shown = ""
             if misfit in self.examples:
-                shown = [repr(text) for text, _ in self.examples[misfit].most_common(4)]
-                more = ", …" if len(shown) > _SHOWN_EXAMPLES else ""
-                quoted = f" ({', '.join(shown[:_SHOWN_EXAMPLES])}{more})"
+                texts = [quoted(text) for text, _ in self.examples[misfit].most_common(4)]
+                more = ", …" if len(texts) > _SHOWN_EXAMPLES else ""
+                shown = f" ({', '.join(texts[:_SHOWN_EXAMPLES])}{more})"
             yield (
                 f"{count:,} of {rows:,} values ({_share(count, rows)}) are {misfit.reason}"
-                f"{quoted} and would become {misfit.becomes}. Schema: {misfit.advice}"
+                f"{shown} and would become {misfit.becomes}. Schema: {misfit.advice}"
             )
         if self.spaced:
             yield f"{self.spaced:,} values have spaces around them, and are read without"

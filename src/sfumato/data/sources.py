@@ -21,7 +21,7 @@ from sfumato.data.address import Address, is_address
 from sfumato.data.csv_rows import CsvRows
 from sfumato.data.databases import DatabaseRows, database_rows, digest_order
 from sfumato.data.frames import BATCH_ROWS, PandasRows, is_pandas
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, in_utf8, listing, not_read
 from sfumato.schema import CsvFormat
 from sfumato.storage import local
 
@@ -114,8 +114,9 @@ def _opened(source: Path | bytes) -> Any:
 def _schema_of(source: Path | bytes) -> pa.Schema:
     try:
         return pa.parquet.read_schema(_opened(source))
-    except (pa.ArrowInvalid, OSError):
-        raise SfumatoError(f"{_place(source)} is not a parquet file, or is damaged") from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        damaged = f"{_place(source)} is not a parquet file, or is damaged"
+        raise not_read(_place(source), error, damaged) from None
 
 
 def _groups_of(source: Path | bytes) -> list[tuple[int, int]]:
@@ -129,8 +130,9 @@ def _groups_of(source: Path | bytes) -> list[tuple[int, int]]:
 def _damage_named(source: Path | bytes) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError):
-        raise SfumatoError(f"{_place(source)} cannot be read to its end: it is damaged") from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        damaged = f"{_place(source)} cannot be read to its end: it is damaged"
+        raise not_read(_place(source), error, damaged) from None
 
 
 def _place(source: Path | bytes) -> str:
@@ -193,7 +195,7 @@ def refuse_missing(there: Sequence[str], names: Sequence[str], hint: str = "") -
         if name not in counts:
             raise SfumatoError(
                 f"the data have no column '{name}'; remove it from the schema or rename it "
-                f"(columns: {', '.join(there)}).{hint}"
+                f"(columns: {listing(there)}).{hint}"
             )
 
 
@@ -237,6 +239,7 @@ def is_spark(data: Any) -> bool:
 
 def _existing(data: str | Path) -> Path:
     """Give the path, or say that nothing is there."""
+    in_utf8(str(data))
     path = local(data)
     if not path.exists():
         raise SfumatoError(f"there is no file {data}")

@@ -8,8 +8,10 @@ whoever makes the frame; executors need sfumato beside it.
 from __future__ import annotations
 
 import operator
+import os
 import pickle
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -30,6 +32,7 @@ from sfumato.errors import SfumatoError
 _FOUND = "found binary"
 _ENCODED = "unit string, row binary, codes binary, numbers binary"
 _OUR_ERROR = re.compile(r"^(?:sfumato\.errors\.)?SfumatoError: (.*)$", re.MULTILINE)
+_NOT_THERE = re.compile(r"No module named '(sfumato|numpy|pyarrow|pydantic|pandas)\b")
 
 Found = Any
 
@@ -42,6 +45,9 @@ def spark_frame(text: str) -> Any:
         raise SfumatoError(
             "to read with Spark, the package pyspark is needed: pip install 'sfumato[spark]'"
         ) from None
+    if SparkSession.getActiveSession() is None:
+        # Else executors run whatever python3 is on PATH, which need not have sfumato.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         session = SparkSession.builder.getOrCreate()
         return session.read.parquet(text) if "/" in text else session.table(text)
@@ -264,8 +270,18 @@ def _tree(frame: Any, merge: Callable[[Found, Found], Found]) -> Found | None:
         some = nodes.select("found").mapInArrow(partial(_joined, merge=merge), _FOUND)
         packed = [bytes(row[0]) for row in some.collect()]
     except Exception as error:
-        # What Spark says could quote a private value; what we say ourselves does not.
-        told = _OUR_ERROR.search(str(error))
-        why = told[1] if told else f"a job failed ({type(error).__name__}), see Spark's own log"
-        raise SfumatoError(f"Spark: {why}") from None
+        raise SfumatoError(_why(error)) from None
     return _reduced(packed, merge) if packed else None
+
+
+def _why(error: Exception) -> str:
+    """Say why a job failed. What Spark says could quote a private value: only known words of it."""
+    told, lacking = _OUR_ERROR.search(str(error)), _NOT_THERE.search(str(error))
+    if told:
+        return f"Spark: {told[1]}"
+    if lacking:
+        return (
+            f"Spark's executors cannot import {lacking[1]}: install sfumato in the Python that "
+            "they run, and name that one in the variable PYSPARK_PYTHON"
+        )
+    return f"Spark: a job failed ({type(error).__name__}), see Spark's own log"

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from sfumato.data.condition import Wanted
+from sfumato.data.condition import Given as Given
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.table_codec import TableCodec
-from sfumato.errors import SavedAnswersWarning, SfumatoError, not_negative
+from sfumato.errors import SavedAnswersWarning, SfumatoError, not_negative, within
 from sfumato.modelling.expectation import Expectation
 from sfumato.modelling.misfit_gate import MisfitError, pass_noisy_gate
 from sfumato.modelling.schema_search import complete, search_budget
@@ -36,14 +36,14 @@ from sfumato.storage import locked, write_whole
 FORMAT = 1
 """The version of model files that `Fitted.save` writes."""
 
+MOST_ROWS = 10**12
+"""So many can be drawn at once."""
+
 GRADIENT_ARITHMETIC = (
     "a network's gradients are computed in double precision, in which rows that stand together "
     "change each other's last bits, some 1e-13 of a gradient: clipping aims 1e-4 lower for that"
 )
 """What a reader of the certificate must know where a network is trained on private rows."""
-
-Given = Mapping[str, Wanted]
-"""What sampled rows must have, by column: a value, one of several, or one of a range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +96,7 @@ class Method(ABC):
 
     def __post_init__(self) -> None:
         not_negative(seed=self.seed)
+        within(seed=(self.seed, 0, 2**62))  # what torch takes, and some others from there on
 
     @property
     def trains(self) -> bool:
@@ -247,6 +248,7 @@ class Model(Fitted):
         if n is None:
             return self.rows
         not_negative(n=n)
+        within(n=(n, 0, MOST_ROWS))
         return n
 
     @abstractmethod

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.data.condition import conditions_of
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.data.table_codec import TableCodec
@@ -100,7 +101,7 @@ class GeneratorModel(Model):
         generator.eval()
         rng = np.random.default_rng(seed)
         n = self.how_many(n)
-        classes = drawn_classes(self.counts, n, space, given or {}, rng)
+        classes = drawn_classes(self.counts, n, space, conditions_of(given), rng)
         noise = rng.standard_normal((n, generator.code), dtype=np.float32)
         points = []
         with torch.no_grad():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.data.condition import conditions_of
 from sfumato.data.image_codec import ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.errors import SfumatoError
@@ -188,7 +189,7 @@ class LatentModel(Model):
             raise SfumatoError(f"{self.method.pair} is not the pair that this model was made with")
         rng = np.random.default_rng(seed)
         n = self.how_many(n)
-        classes = drawn_classes(self.counts, n, space, given or {}, rng)
+        classes = drawn_classes(self.counts, n, space, conditions_of(given), rng)
         vectors = self.method.drawn(pair, self.learned, classes, rng)
         images = pair.decode(vectors, int(rng.integers(1 << 32)))
         points = images.reshape(n, -1).astype(np.float32) / 255

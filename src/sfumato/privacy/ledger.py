@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, shortened
 from sfumato.privacy.budget import (
     Budget,
     Cost,
@@ -110,6 +111,10 @@ _ADDED_COLUMNS = {
     "scale": "INTEGER", "chance": "REAL", "grid_bits": "INTEGER",
 }  # fmt: skip
 
+# SQLite keeps in a column whatever was written there: what is read must be what was declared.
+_DECLARED = {**dict(re.findall(r"(\w+) (TEXT|INTEGER|REAL)", _TABLES)), **_ADDED_COLUMNS}
+_READ_AS = {"TEXT": str, "INTEGER": int, "REAL": int | float}
+
 Currency = tuple[Relation, int, str]
 """Relation, rows per unit, and what the unit is: spends in other terms cannot be added up."""
 
@@ -174,7 +179,7 @@ it would reach 5.22: nothing was spent
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         self._asked: set[str] = set()
-        try:
+        with self._told():
             if self.path != ":memory:":
                 writable(self.path).parent.mkdir(parents=True, exist_ok=True)
                 self._notice_loss(Path(self.path).exists())
@@ -190,8 +195,6 @@ it would reach 5.22: nothing was spent
                 self._database.executescript(_TRIGGERS.format(table=table))
             if self.path != ":memory:":
                 self._notice_exchange()
-        except (sqlite3.Error, OSError) as error:
-            raise SfumatoError(f"cannot use the ledger {self.path}: {error}") from None
 
     @classmethod
     def default(cls) -> Ledger:
@@ -265,24 +268,25 @@ it would reach 5.22: nothing was spent
 
     def reservations(self, dataset: str | None = None) -> list[Reservation]:
         """List what is set aside and neither spent nor free again."""
-        rows = self._database.execute(
-            "SELECT r.id, dataset, time, relation, max_rows_per_unit, unit, run, r.rho -"
+        rows = self._rows(
+            "SELECT r.id, dataset, time, relation, max_rows_per_unit, unit, run, r.rho,"
             " (SELECT COALESCE(SUM(s.rho), 0) FROM spends s WHERE s.reservation = r.id)"
             " FROM open_reservations o CROSS JOIN reservations r ON r.id = o.id"
             " WHERE ?1 IS NULL OR dataset = ?1 ORDER BY r.id",
-            (dataset,),
+            dataset,
         )
-        return [
-            Reservation(
-                number=number,
-                dataset=name,
-                time=time,
-                currency=(Relation(relation), most, unit),
-                run=run,
-                rest=Reserved(name="reserved", dim=0, amount=max(0.0, rest)),
-            )
-            for number, name, time, relation, most, unit, run, rest in rows.fetchall()
-        ]
+        with self._sound():
+            return [
+                Reservation(
+                    number=number,
+                    dataset=name,
+                    time=time,
+                    currency=(Relation(relation), most, unit),
+                    run=run,
+                    rest=Reserved(name="reserved", dim=0, amount=max(0.0, whole - used)),
+                )
+                for number, name, time, relation, most, unit, run, whole, used in rows
+            ]
 
     def _write(
         self,
@@ -304,7 +308,7 @@ it would reach 5.22: nothing was spent
             **cost.to_row(),
         }
         self._insert(table, row)
-        (number,) = self._database.execute("SELECT last_insert_rowid()").fetchone()
+        ((number,),) = self._rows("SELECT last_insert_rowid()")
         return int(number)
 
     def paid(self, dataset: str, question: str) -> list[Entry]:
@@ -315,12 +319,13 @@ it would reach 5.22: nothing was spent
 
     def rounds(self, dataset: str, question: str) -> int:
         """Count how often a question was asked anew: as itself, and as `question.1`, … ."""
-        (found,) = self._database.execute(
+        ((found,),) = self._rows(
             "SELECT COUNT(DISTINCT question) FROM spends"
             " WHERE dataset = ?1 AND question >= ?2 AND question < ?2 || '/'"
             " AND (question = ?2 OR question > ?2 || '.')",
-            (dataset, question),
-        ).fetchone()
+            dataset,
+            question,
+        )
         return int(found)
 
     @contextmanager
@@ -357,10 +362,10 @@ it would reach 5.22: nothing was spent
 
     def last_answer(self, number: int) -> str | None:
         """Give the digest of the newest answer to what entry `number` paid for."""
-        found = self._database.execute(
-            "SELECT digest FROM answers WHERE spend = ? ORDER BY id DESC LIMIT 1", (number,)
-        ).fetchone()
-        return str(found[0]) if found else None
+        found = self._rows(
+            "SELECT digest FROM answers WHERE spend = ? ORDER BY id DESC LIMIT 1", number
+        )
+        return str(found[0][0]) if found else None
 
     def limit(self, dataset: str, budget: Budget, unit: str = ROW) -> None:
         """Set the most that may ever be spent on a data set, over all runs, in these terms."""
@@ -384,24 +389,25 @@ it would reach 5.22: nothing was spent
 
     def limit_changes(self) -> list[Limit]:
         """List all limits that were ever set, oldest first."""
-        rows = self._database.execute(
+        rows = self._rows(
             "SELECT dataset, time, epsilon, delta, relation, max_rows_per_unit, unit"
             " FROM limit_changes ORDER BY id"
         )
-        return [
-            Limit(
-                dataset=dataset,
-                time=time,
-                budget=Budget(
-                    epsilon=epsilon,
-                    delta=delta,
-                    relation=Relation(relation),
-                    max_rows_per_unit=max_rows_per_unit,
-                ),
-                unit=unit,
-            )
-            for dataset, time, epsilon, delta, relation, max_rows_per_unit, unit in rows
-        ]
+        with self._sound():
+            return [
+                Limit(
+                    dataset=dataset,
+                    time=time,
+                    budget=Budget(
+                        epsilon=epsilon,
+                        delta=delta,
+                        relation=Relation(relation),
+                        max_rows_per_unit=max_rows_per_unit,
+                    ),
+                    unit=unit,
+                )
+                for dataset, time, epsilon, delta, relation, max_rows_per_unit, unit in rows
+            ]
 
     def datasets(self) -> list[str]:
         """List the data sets that anything is known of."""
@@ -416,20 +422,21 @@ it would reach 5.22: nothing was spent
         return list(self._entries("dataset = ? ORDER BY id", dataset))
 
     def _entries(self, which: str, *values: str | int) -> Iterator[Entry]:
-        found = self._database.execute(f"SELECT * FROM spends WHERE {which}", values)
-        names = [column[0] for column in found.description]
-        for values in found:
-            row = dict(zip(names, values, strict=True))
-            yield Entry(
-                dataset=row["dataset"],
-                time=row["time"],
-                relation=Relation(row["relation"]),
-                max_rows_per_unit=row["max_rows_per_unit"],
-                unit=row["unit"],
-                spend=Cost.from_row(row),
-                number=row["id"],
-                reservation=row["reservation"],
-            )
+        names = [name for _, name, *_ in self._rows("PRAGMA table_info(spends)")]
+        for cells in self._rows(f"SELECT * FROM spends WHERE {which}", *values):
+            row = dict(zip(names, cells, strict=True))
+            with self._sound():
+                entry = Entry(
+                    dataset=row["dataset"],
+                    time=row["time"],
+                    relation=Relation(row["relation"]),
+                    max_rows_per_unit=row["max_rows_per_unit"],
+                    unit=row["unit"],
+                    spend=Cost.from_row(row),
+                    number=row["id"],
+                    reservation=row["reservation"],
+                )
+            yield entry
 
     def total_rho(self, dataset: str, currency: Currency) -> float:
         """Sum what releases of a data set cost in one currency."""
@@ -442,15 +449,17 @@ it would reach 5.22: nothing was spent
 
     def _totals(self, dataset: str) -> dict[Currency, Total]:
         """Give what was spent, by its terms: what is kept, and what came after it."""
-        found = self._database.execute(
+        found = self._rows(
             "SELECT through, content FROM totals WHERE dataset = ? AND version = ?",
-            (dataset, VERSION),
-        ).fetchone()
-        through, content = found or (0, "[]")
-        totals = {
-            (Relation(relation), most, unit): Total.of_text(total)
-            for relation, most, unit, total in json.loads(content)
-        }
+            dataset,
+            VERSION,
+        )
+        through, content = found[0] if found else (0, "[]")
+        with self._sound():
+            totals = {
+                (Relation(relation), most, unit): Total.of_text(total)
+                for relation, most, unit, total in json.loads(content)
+            }
         for entry in self._entries("dataset = ? AND id > ?", dataset, through):
             totals[entry.currency] = totals.get(entry.currency, Total()).plus(entry.spend)
         return totals
@@ -471,18 +480,16 @@ it would reach 5.22: nothing was spent
                 key = entry.dataset, entry.currency
                 added[key] = added.get(key, Total()).plus(entry.spend)
             datasets = {dataset for dataset, _ in added} | {
-                dataset for (dataset,) in self._database.execute("SELECT dataset FROM totals")
+                dataset for (dataset,) in self._rows("SELECT dataset FROM totals")
             }
             kept = {
                 (dataset, currency): total
                 for dataset in datasets
                 for currency, total in self._totals(dataset).items()
             }
-            opened = self._database.execute("SELECT id FROM open_reservations ORDER BY id")
-            unclosed = self._database.execute(
-                f"SELECT id FROM reservations r WHERE NOT {_CLOSED} ORDER BY id"
-            )
-            if kept != added or opened.fetchall() != unclosed.fetchall():
+            opened = self._rows("SELECT id FROM open_reservations ORDER BY id")
+            unclosed = self._rows(f"SELECT id FROM reservations r WHERE NOT {_CLOSED} ORDER BY id")
+            if kept != added or opened != unclosed:
                 raise SfumatoError(
                     f"the totals of the ledger {self.path} are not those of its entries: it was "
                     "changed or damaged. Bring it back from a backup"
@@ -574,13 +581,13 @@ it would reach 5.22: nothing was spent
 
     def _notice_exchange(self) -> None:
         with self._transaction():
-            found = self._database.execute("SELECT name FROM identity").fetchone()
-            name = found[0] if found else secrets.token_hex(8)
+            found = self._rows("SELECT name FROM identity")
+            name = found[0][0] if found else secrets.token_hex(8)
             if not found:
                 self._insert("identity", {"name": name})
         if not self._mark.exists():
             write_whole(self._mark, name.encode())
-        elif self._mark.read_text() != name:
+        elif self._mark.read_bytes() != name.encode():
             raise SfumatoError(
                 f"{self.path} is not the ledger that was there before: bring that one back, or "
                 f"delete {self._mark} to go on with this one"
@@ -589,19 +596,53 @@ it would reach 5.22: nothing was spent
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Hold the write lock from the first look to the commit."""
-        try:
+        with self._told("write"):
             self._database.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            raise SfumatoError(f"cannot write the ledger {self.path}: {error}") from None
+            try:
+                yield
+                self._database.execute("COMMIT")
+            except BaseException:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                raise
+
+    def _rows(self, query: str, *values: str | int | None) -> list[tuple[Any, ...]]:
+        """Give what a query finds, each cell of the kind that its column was declared to have."""
+        with self._told():
+            found = self._database.execute(query, values)
+            kinds = [_READ_AS.get(_DECLARED.get(column[0], "")) for column in found.description]
+            rows = found.fetchall()
+        for row in rows:
+            for kind, cell in zip(kinds, row, strict=True):
+                if kind and cell is not None and not isinstance(cell, kind):
+                    raise self._damaged()
+        return rows
+
+    @contextmanager
+    def _told(self, what: str = "use") -> Iterator[None]:
+        """Say in one line what SQLite or the system have against the file, or SQLite a text."""
         try:
             yield
-            self._database.execute("COMMIT")
-        except BaseException as error:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-            if isinstance(error, sqlite3.Error):
-                raise SfumatoError(f"cannot write the ledger {self.path}: {error}") from None
-            raise
+        except UnicodeEncodeError:
+            raise SfumatoError("the ledger keeps names in UTF-8 only: name it otherwise") from None
+        except OverflowError:
+            raise SfumatoError("the ledger keeps whole numbers below 2^63 only") from None
+        except (sqlite3.Error, OSError) as error:
+            why = shortened(str(error))
+            raise SfumatoError(f"cannot {what} the ledger {self.path}: {why}") from None
+
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Say that the file is damaged where its content makes no sense."""
+        try:
+            yield
+        except (SfumatoError, LookupError, TypeError, ValueError, ArithmeticError):
+            raise self._damaged() from None
+
+    def _damaged(self) -> SfumatoError:
+        return SfumatoError(
+            f"the ledger {self.path} was changed or damaged: bring it back from a backup"
+        )
 
 
 def _now() -> str:

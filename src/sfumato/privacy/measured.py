@@ -43,7 +43,7 @@ from sfumato.data.image_set import ImageSet
 from sfumato.data.rows import GivenRows, PrivateRows, encoded_rows
 from sfumato.data.table_codec import TableCodec
 from sfumato.data.writing import write_synthetic
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, within
 from sfumato.privacy import wall
 from sfumato.privacy.audit import forgotten_run
 from sfumato.privacy.budget import Budget, Guarantee, Relation, Spend, TrainingSpend
@@ -359,6 +359,7 @@ def measure_training(
     As many canaries at a time as the learner's weights can tell apart; each run has coins of its
     own, so that right guesses in all of them together are dominated by one binomial.
     """
+    within(canaries=(canaries, _FEWEST, 100_000))
     rng = np.random.default_rng(seed)
     codec = method.codec(schema)
     (planned,) = method.plan(schema, budget).trainings

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, not_read
 from sfumato.public.provenance import Provenance, digest_of_file, digest_of_module
 from sfumato.storage import local
 
@@ -174,8 +174,9 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise SfumatoError(f"there is no file {path}") from None
     except SfumatoError:
         raise
-    except Exception:  # each format has its own words for a file that is cut off
-        raise SfumatoError(f"{path} is damaged, or holds no weights: bring it here anew") from None
+    except Exception as error:  # each format has its own words for a file that is cut off
+        damaged = f"{path} is damaged, or holds no weights: bring it here anew"
+        raise not_read(path, error, damaged) from None
 
 
 def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:

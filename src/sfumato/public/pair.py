@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from sfumato.errors import SfumatoError, within
+from sfumato.errors import SfumatoError, not_read, within
 from sfumato.progress import Progress, silent
 from sfumato.public.borrowed import Borrowed, known_decoders, load_draws
 from sfumato.public.catalogue import picture_code
@@ -147,8 +147,9 @@ def load_pair(path: str | Path) -> Pair:
         raise SfumatoError(
             f"there is no file {path}: make it of public images with 'sfumato public train'"
         ) from None
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError):
-        raise SfumatoError(f"{path} is not a pair that 'sfumato public train' wrote") from None
+    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
+        damaged = f"{path} is not a pair that 'sfumato public train' wrote"
+        raise not_read(path, error, damaged) from None
 
 
 def _pair(path: Path, told: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Pair:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.data.condition import class_condition
+from sfumato.data.condition import class_condition, conditions_of
 from sfumato.data.image_codec import IMAGE_CLASS, ImageCodec
 from sfumato.data.image_set import ImageSet
 from sfumato.errors import SfumatoError, within
@@ -137,7 +137,7 @@ class MomentsModel(Model):
         shares = self.images.class_counts
         if given:
             name = IMAGE_CLASS if classes else None
-            shares = shares * class_condition(name, codec.class_code, given).kept
+            shares = shares * class_condition(name, codec.class_code, conditions_of(given)).kept
         sizes = rng.multinomial(count, shares / shares.sum())
         assert isinstance(self.method, Moments)
         deform = self.method.deform

@@ -69,4 +69,7 @@ def load_columns(arrays: dict[str, NDArray[Any]]) -> list[GroupedColumn]:
     ends = np.cumsum(arrays["column_sizes"])[:-1]
     masses = np.split(arrays["cell_mass"], ends)
     groups = np.split(arrays["cell_groups"], ends)
+    for mass, group in zip(masses, groups, strict=True):
+        if len(mass) != len(group) or not 0 <= group.min() <= group.max() < len(group):
+            raise ValueError("a cell belongs to a group that cannot be")  # it could be huge
     return [GroupedColumn(m, g) for m, g in zip(masses, groups, strict=True)]

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.data.condition import Condition
+from sfumato.data.condition import Condition, conditions_of
 from sfumato.data.identifiers import shared_identifiers
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError, within
@@ -287,7 +287,7 @@ class PairsModel(Model):
         """
         rng = np.random.default_rng(seed)
         count = self.how_many(n)
-        table = self._drawn(count, given or {}, rng)
+        table = self._drawn(count, conditions_of(given), rng)
         unit = self.schema.unit_column
         if unit is None or len(self.at_least) == 1:
             return table
