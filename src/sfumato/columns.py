@@ -151,18 +151,7 @@ class Datetime(Declared):
     def _bounds_in_order(self) -> Datetime:
         if self.low > self.high:
             raise ValueError(f"low ({self.low}) must not lie after high ({self.high})")
-        if self.format is not None and not _SINCE.fullmatch(self.format):
-            try:
-                again = datetime.strptime(
-                    self.low.replace(tzinfo=UTC).strftime(self.format), self.format
-                )
-            except (ValueError, re.error):
-                again = None
-            if again is None or again.year != self.low.year:
-                raise ValueError(
-                    f"format {self.format!r} does not tell a date: use the marks of strptime, as "
-                    "in '%d/%m/%Y', or 'days since 1960-01-01'"
-                )
+        _check_format(self.format, self.low)
         return self
 
 
@@ -235,6 +224,11 @@ class OpenMoment(Declared):
     def _dates_are_midnights(cls, given: Any) -> Any:
         return _with_midnights(given)
 
+    @model_validator(mode="after")
+    def _format_tells_a_date(self) -> OpenMoment:
+        _check_format(self.format, datetime(2000, 1, 1))
+        return self
+
     def closed(self, found: tuple[Any, Any]) -> Datetime:
         """Give the column with bounds that were found; those that are public stay."""
         low, high = _closed_bounds(self.low, self.high, found)
@@ -302,6 +296,21 @@ def canonical_text(value: Value | bytes) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()
+
+
+def _check_format(form: str | None, moment: datetime) -> None:
+    """Refuse a format that cannot write a moment and read it again."""
+    if form is None or _SINCE.fullmatch(form):
+        return
+    try:
+        again = datetime.strptime(moment.replace(tzinfo=UTC).strftime(form), form)
+    except (ValueError, re.error):
+        again = None
+    if again is None or again.year != moment.year:
+        raise ValueError(
+            f"format {form!r} does not tell a date: use the marks of strptime, as in '%d/%m/%Y', "
+            "or 'days since 1960-01-01'"
+        )
 
 
 def _closed_bounds(low: Any, high: Any, found: tuple[Any, Any]) -> tuple[Any, Any]:

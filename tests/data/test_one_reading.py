@@ -14,6 +14,7 @@ import pyarrow.csv
 import pytest
 
 import sfumato as sf
+from sfumato.data import rows as encoded
 from sfumato.data import workers
 from sfumato.data.csv_rows import CsvRows
 from sfumato.data.databases import SQLiteRows
@@ -141,7 +142,6 @@ def test_a_file_that_changes_while_it_is_read_stops_the_run_in_one_line(
 
 def test_few_rows_in_memory_are_those_of_the_source() -> None:
     """With units, too, of which the rows are limited; and not more memory than is allowed."""
-    from sfumato.data import rows as encoded
     from sfumato.data.table_codec import TableCodec
 
     schema = sf.read_schema(
@@ -162,3 +162,86 @@ def test_few_rows_in_memory_are_those_of_the_source() -> None:
         seen += [before, np.concatenate([batch.codes for batch in rows])]
     encoded.MOST_IN_MEMORY = 1 << 28
     assert all(np.array_equal(each, seen[0]) for each in seen)
+
+
+UNIT = {
+    "who": {"kind": "identifier", "unit": True},
+    "town": {"kind": "categorical", "values": "private"},
+    "sick": {"kind": "boolean"},
+}
+
+
+def test_values_are_counted_of_the_rows_that_were_reviewed(tmp_path: Path) -> None:
+    """Which rows of a unit are used is decided at the review: another file is not counted by it."""
+    file = tmp_path / "visits.csv"
+    file.write_text("who,town,sick\n" + "".join(f"p{n},Ulm,true\n" for n in range(6000)))
+
+    def replaced(stage: str, _: float | None) -> None:
+        if stage.startswith("releasing"):
+            file.write_text("who,town,sick\n" + "ann,secret,true\n" * 6000)
+
+    ledger = Ledger(":memory:")
+    with pytest.raises(sf.SfumatoError, match="has changed since this run opened it"):
+        QUICK.fit(file, UNIT, 1.0, sf.Run(ledger=ledger, workers=1, progress=replaced))
+    assert len(ledger.entries()) <= 1
+
+
+def left(folder: Path) -> list[Path]:
+    return list(folder.rglob(".rows*"))
+
+
+def test_no_encoded_rows_are_left_however_a_search_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "PART_BYTES", 1 << 12)
+    file, folder, ledger = written(tmp_path, 2000), tmp_path / "releases", Ledger(":memory:")
+    keep = encoded.EncodedRows.keep
+
+    def fit(**options: Any) -> Any:
+        run = sf.Run(ledger=ledger, workers=1, folder=folder, **options)
+        return QUICK.fit(file, OPEN, 4.0, run)
+
+    def interrupted(stage: str, _: float | None) -> None:
+        if stage == "releasing one-way":
+            raise KeyboardInterrupt
+
+    def interrupted_while_keeping(rows: Any) -> None:
+        keep(rows)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(progress=interrupted)
+    assert not left(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(encoded.EncodedRows, "keep", interrupted_while_keeping)
+        with pytest.raises(KeyboardInterrupt):
+            fit()
+    assert not left(folder)
+    fit()  # the search is taken up; the rest is asked, of rows that are reviewed first
+    assert not left(folder)
+
+
+def test_saved_answers_of_a_search_are_taken_up_without_a_look_at_the_rows(
+    tmp_path: Path, passes: list[str]
+) -> None:
+    file, ledger = written(tmp_path), Ledger(":memory:")
+    kept = {"ledger": ledger, "workers": 1, "folder": tmp_path / "releases"}
+    first = QUICK.fit(file, OPEN, 4.0, sf.Run(**kept))
+    passes.clear()
+    with file.open("a") as more:
+        more.write("one,field,too,many,here\n")
+    again = QUICK.fit(file, OPEN, 4.0, sf.Run(**kept, use_saved=True))
+    assert (passes, again.schema) == ([], first.schema)
+
+
+def test_a_folder_that_gets_other_files_is_read_on(tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    folder = tmp_path / "people"
+    folder.mkdir()
+    pyarrow.parquet.write_table(people(500), folder / "a.parquet")
+
+    def other(stage: str, _: float | None) -> None:
+        (folder / ".DS_Store").write_bytes(b"x")
+
+    QUICK.fit(folder, SCHEMA, 1.0, run(progress=other))

@@ -74,6 +74,12 @@ def test_record_and_replay_of_a_table_too_wide_for_its_rows() -> None:
     assert_replays(method, [batch], [rest], schema, sf.Budget(epsilon=1))
 
 
+def test_record_and_replay_of_one_row_and_none() -> None:
+    method = sf.Pairs(**SMALL)  # type: ignore[arg-type]
+    batch = method.codec(SCHEMA).encode(people(1).to_batches()[0])
+    assert_replays(method, [batch], [], SCHEMA, sf.Budget(epsilon=1))
+
+
 def test_the_whole_budget_is_spent_and_no_more() -> None:
     for target in (None, "sick"):
         guarantee = fit(people(500), SCHEMA, 1, target=target).guarantee

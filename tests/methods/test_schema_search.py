@@ -15,6 +15,7 @@ from seeded import Seeded, drawing
 from sfumato.certificate import certificate_text
 from sfumato.data.codes import code_of
 from sfumato.data.open_codes import BoundsGrid
+from sfumato.data.rows import EncodedTable
 from sfumato.data.table_codec import TableCodec
 from sfumato.errors import FoundWarning, PrivateWarning, SavedAnswersWarning
 from sfumato.evaluation.report import certificate_html
@@ -173,7 +174,7 @@ def test_bounds_do_not_collapse_on_the_value_that_most_rows_have() -> None:
     assert model.schema.settled == {}
     for column in model.schema.columns.values():
         assert isinstance(column, Numeric)
-        assert column.low <= 0 < 1 <= column.high <= 1
+        assert -1 <= column.low <= 0 < 1 <= column.high <= 1
 
 
 def test_numbers_that_are_spread_over_many_powers_of_two_are_found() -> None:
@@ -290,3 +291,45 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "with a chance of at most 2.69" in (tmp_path / "page.html").read_text()
     assert not Schema.load(found).open
     assert run(capsys, "schema", "check", str(tmp_path / "made.csv"), "-s", str(found))[0] == 0
+
+
+LARGE = [2**53 - 1, 2**53, 10**16, 10**17, 2**62]
+
+
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize("odd", [None, 0.5])
+def test_one_row_never_changes_how_large_numbers_of_others_are_spelt(
+    declared: bool, odd: float | None
+) -> None:
+    """One missing value or one fraction makes floating-point numbers of a whole pandas column."""
+    pandas = pytest.importorskip("pandas")
+    for large in LARGE:
+        values = (str(large), "1e+16", "1e+17") if declared else "private"
+        columns = {"x": {"kind": "categorical", "values": values}}
+        if declared:
+            columns["x"]["other"] = True
+        codec = TableCodec(sf.read_schema(columns))
+        seen = []
+        for more in ([], [odd]):
+            frame = pandas.DataFrame({"x": [large] * 50 + more})
+            try:
+                rows = EncodedTable(frame, codec)
+                rows.review()
+                codes = np.concatenate([batch.codes for batch in rows])[:50]
+                counts = {} if declared else rows.counted_values("x")
+                counts = {text: count for text, count in counts.items() if count >= 50}
+                seen.append((codes.tolist(), counts))
+            except sf.SfumatoError as error:
+                assert "floating-point numbers" in str(error)  # noqa: PT017
+        assert len(seen) == 1 or seen[0] == seen[1]
+        assert len(seen) == 2 or large >= 2**53 or declared
+
+
+def test_a_private_moment_may_have_years_of_two_digits_and_a_format_must_tell_a_date() -> None:
+    days = pa.table({"d": ["03.04.15", "05.11.17"] * 800, "y": [True, False] * 800})
+    moment = {"kind": "datetime", "low": "private", "high": "private"}
+    declared = {"d": {**moment, "format": "%d.%m.%y"}, "y": {"kind": "boolean"}}
+    found = sf.Pairs(**QUICK).fit(days, declared, 3.0).schema.columns["d"]
+    assert (found.low.year, found.high.year) == (2015, 2017)
+    with pytest.raises(sf.SfumatoError, match="does not tell a date"):
+        sf.read_schema({"d": {**moment, "format": "%d.%m"}})

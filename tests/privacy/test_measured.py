@@ -19,7 +19,7 @@ from sfumato.loading import load
 from sfumato.methods.moments.method import Moments
 from sfumato.methods.pairs.method import Pairs
 from sfumato.privacy.budget import Budget, Relation
-from sfumato.privacy.measured import measure_releases
+from sfumato.privacy.measured import asked_by_method, measure_releases, mu_of
 from sfumato.schema import Boolean, Images, Schema
 from sfumato.statistics.counts import Counts
 from support import SCHEMA, people
@@ -119,7 +119,7 @@ def test_the_command_measures_and_puts_it_on_the_certificate(
     monkeypatch.chdir(tmp_path)
     PAIRS.fit(people(300), SCHEMA, 2.0).save("m.sfumato")
     code, out, _ = run(capsys, "audit", "m.sfumato", "--runs", "3", "--report", "c.html", "-q")
-    assert (code, "mu of the releases of pairs: claimed" in out) == (0, True)
+    assert (code, "releases that pairs asks for: claimed" in out) == (0, True)
     page = (tmp_path / "c.html").read_text()
     assert "Measured by attack" in page
     assert "Finding nothing proves nothing" in page
@@ -128,3 +128,23 @@ def test_the_command_measures_and_puts_it_on_the_certificate(
     assert measured.claimed == pytest.approx(model.guarantee.mu, rel=1e-6)
     code, out, _ = run(capsys, "audit", "-m", "moments", "--runs", "3", "-q")
     assert (code, "no violation found" in out) == (0, True)
+
+
+def test_what_a_search_spent_is_not_claimed_to_be_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The noise that is measured is that of the method's own releases, and no more is said."""
+    monkeypatch.chdir(tmp_path)
+    declared = {
+        "age": {"kind": "integer", "low": "private", "high": "private"},
+        "sick": {"kind": "boolean"},
+    }
+    model = PAIRS.fit(people(900).select(["age", "sick"]), declared, 2.0)
+    model.save("m.sfumato")
+    code, out, _ = run(capsys, "audit", "m.sfumato", "--runs", "3", "--report", "c.html", "-q")
+    assert (code, "not measured, because it came before the method: bounds" in out) == (0, True)
+    own = mu_of(asked_by_method(model.guarantee))
+    assert f"claimed {own:.4g}" in out
+    whole = measure_releases(PAIRS, model.schema, Budget(epsilon=model.guarantee.epsilon), 2)
+    with pytest.raises(SfumatoError, match="measured of something else"):
+        whole.refuse_for(model)

@@ -70,7 +70,7 @@ def audit(
 def _without_model(
     name: str, settings: list[str] | None, budget: Budget, runs: int, canaries: int, progress: Any
 ) -> list[Any]:
-    from sfumato.cli.synthesis import pairs
+    from sfumato.cli.options import pairs
     from sfumato.synthesis import make_method
 
     method = make_method(name, {**_QUICK.get(name, {}), **pairs(settings, "--set")})
@@ -78,6 +78,8 @@ def _without_model(
 
 
 def _of_model(fitted: Any, runs: int, canaries: int, progress: Any) -> list[Any]:
+    from sfumato.privacy.measured import asked_by_method
+
     promised = fitted.guarantee
     budget = Budget(
         epsilon=promised.epsilon,
@@ -85,6 +87,11 @@ def _of_model(fitted: Any, runs: int, canaries: int, progress: Any) -> list[Any]
         relation=promised.relation,
         max_rows_per_unit=promised.max_rows_per_unit,
     )
+    asked = asked_by_method(promised)
+    if len(asked) < len(promised.spends) and not promised.trainings:
+        budget = budget.part(sum(spend.rho for spend in asked) / budget.rho)
+        others = ", ".join(spend.name for spend in promised.spends if spend not in asked)
+        print(f"not measured, because it came before the method: {others}")
     return _measure(fitted.method, fitted.schema, budget, runs, canaries, progress)
 
 

@@ -8,39 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.cli.ledger import ledger_files, open_ledger
+from sfumato.cli.asked import Asked, Paid, grouped
 from sfumato.cli.options import (
     STANDARD,
-    Dataset,
     Delimiter,
-    Delta,
     Encoding,
-    Epsilon,
     Force,
     Input,
-    LedgerFile,
-    Misfit,
-    MisfitBudget,
     ModelFile,
-    PayAgain,
+    ModelOutput,
     Quiet,
-    RelationOption,
-    Releases,
     Report,
-    SchemaFile,
-    Seed,
-    Target,
-    Unit,
-    UseSaved,
-    Workers,
-    load_schema,
-    private_data,
     with_csv,
 )
-from sfumato.cli.synthesis import alone, budget_of, pairs, print_guarantee, show, write_certificate
+from sfumato.cli.synthesis import fit_and_save, show
 from sfumato.errors import SfumatoError
-from sfumato.privacy.budget import Relation
-from sfumato.privacy.run import Run
 
 app = typer.Typer(
     help="Train a differentially private classifier that explains itself.", no_args_is_help=True
@@ -52,75 +34,25 @@ NewData = Annotated[
 
 
 @app.command()
+@grouped
 def train(
     data: Input,
-    schema: SchemaFile,
-    epsilon: Epsilon,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
-    delta: Delta = 1e-6,
-    target: Target = None,
-    relation: RelationOption = Relation.ADD_REMOVE,
-    rows_per_unit: Unit = 1,
-    seed: Seed = 0,
-    dataset: Dataset = None,
-    ledger: LedgerFile = None,
+    asked: Asked,
+    output: ModelOutput,
+    paid: Paid,
     report: Report = None,
-    releases: Releases = None,
-    pay_again: PayAgain = False,
-    use_saved: UseSaved = False,
-    misfit: Misfit = "0.01",
-    misfit_budget: MisfitBudget = 0.0,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A setting: maps, beta, rate, epochs, clip, …, as key=value."),
-    ] = None,
-    workers: Workers = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Train on private data and save the model, which may be shared."""
-    from sfumato.classify.locally_linear import LocallyLinear
-    from sfumato.cli.console import progress_display
-    from sfumato.privacy.gate import Gate
-    from sfumato.storage import refuse_overwriting
-    from sfumato.synthesis import releases_beside, with_settings
+    from sfumato.classify.base import Classifier
 
-    folder = releases or releases_beside(output)
-    refuse_overwriting(
-        {"--output": output, "--report": report},
-        [data, schema, folder, *ledger_files(ledger)],
-        force,
-    )
-    public = load_schema(schema, delimiter, encoding)
-    chosen: dict[str, Any] = {"seed": seed, **pairs(settings, "--set")}
-    if target is not None:
-        chosen["target"] = target
-    method = with_settings(LocallyLinear, chosen)
+    public = asked.public()
+    method = asked.method_for("locally-linear", asked.seed)
+    if not isinstance(method, Classifier):
+        raise SfumatoError(f"{method.name} is no classifier: use sfumato fit")
     method.learner(method.space(public))  # what is missing is said before a row is read
-    budget = budget_of(epsilon, delta, relation, rows_per_unit)
-    with progress_display(quiet) as progress, alone(output, progress):
-        model = method.fit(
-            private_data(data, dataset),
-            public,
-            budget,
-            Run(
-                ledger=open_ledger(ledger),
-                dataset=dataset,
-                folder=folder,
-                pay_again=pay_again,
-                use_saved=use_saved,
-                gate=Gate.of(misfit, misfit_budget),
-                workers=workers,
-                progress=progress,
-            ),
-        )
-        model.save(output)
-    write_certificate(model, report, output.name, model=output)
-    if not quiet:
-        print_guarantee(model)
-    print(output)
+    fit_and_save(method, data, public, asked, paid, output, report, force, quiet)
 
 
 @app.command()

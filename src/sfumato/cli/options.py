@@ -137,6 +137,7 @@ Allow = Annotated[
     typer.Option("--allow", help="A method of another package that the model file may import."),
 ]
 ModelFile = Annotated[Path, typer.Argument(help="A model file that was saved.")]
+ModelOutput = Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")]
 
 
 def load_schema(path: Path, delimiter: str | None = None, encoding: str | None = None) -> Schema:
@@ -195,3 +196,14 @@ def spark_name(text: str, engine: Engine) -> str | None:
     from sfumato.data.sources import dataset_name
 
     return dataset_name(text) if engine is Engine.SPARK else None
+
+
+def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
+    """Read key=value options."""
+    found = {}
+    for text in texts or []:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise SfumatoError(f"{option} takes key=value, got '{text}'")
+        found[key.strip()] = value.strip()
+    return found

@@ -7,22 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.asked import Question, grouped
 from sfumato.cli.options import (
-    Delimiter,
-    Delta,
-    Encoding,
     Input,
-    MethodName,
-    RelationOption,
-    SchemaFile,
-    Settings,
-    Target,
-    Unit,
-    load_schema,
 )
-from sfumato.cli.synthesis import method_of
 from sfumato.errors import SfumatoError, positive
-from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend
+from sfumato.privacy.budget import Budget, Spend, TrainingSpend
 from sfumato.privacy.doubts import doubts
 
 if TYPE_CHECKING:
@@ -40,32 +30,18 @@ ROWS = 10_000
 """For which expectations are given where the number of rows is not."""
 
 
-def plan(
-    data: Input,
-    schema: SchemaFile,
-    epsilon: Epsilons,
-    delta: Delta = 1e-6,
-    target: Target = None,
-    method: MethodName = None,
-    relation: RelationOption = Relation.ADD_REMOVE,
-    rows_per_unit: Unit = 1,
-    settings: Settings = None,
-    rows: PublicRows = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-) -> None:
+@grouped
+def plan(data: Input, question: Question, epsilon: Epsilons, rows: PublicRows = None) -> None:
     """Say what a run would release and cost, and what to expect of it. Reads no row."""
     from sfumato.data.rows import encoded_rows
+    from sfumato.synthesis import default_method
 
     if rows is not None:
         positive(rows=rows)
-    public = load_schema(schema, delimiter, encoding)
-    chosen = method_of(public, method, target, settings)
+    public = question.public()
+    chosen = question.method_for(default_method(public))
     encoded_rows(data, chosen.codec(public))  # names and shapes must fit; no row is read
-    budgets = [
-        Budget(epsilon=each, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit)
-        for each in _numbers(epsilon)
-    ]
+    budgets = [question.at(each) for each in _numbers(epsilon)]
     plans = [chosen.plan(public, budget) for budget in budgets]
     _print_releases(plans)
     print(f"memory for the sums: about {plans[0].memory / 1e6:,.0f} MB")
@@ -81,7 +57,7 @@ def plan(
     if public.unit_column:
         from sfumato.certificate import used_rows
 
-        print(used_rows(public.unit_column, rows_per_unit))
+        print(used_rows(public.unit_column, question.rows_per_unit))
     for doubt in dict.fromkeys(doubt for budget in budgets for doubt in doubts(budget, rows)):
         print(doubt)
 

@@ -12,123 +12,69 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.cli.ledger import ledger_files, open_ledger
+from sfumato.cli.asked import Asked, Paid, grouped
+from sfumato.cli.ledger import ledger_files
 from sfumato.cli.options import (
     STANDARD,
     Allow,
-    Dataset,
-    Delimiter,
-    Delta,
-    Encoding,
-    Engine,
-    EngineOption,
-    Epsilon,
     Force,
     FoundSchema,
     Input,
-    LedgerFile,
-    MethodName,
-    Misfit,
-    MisfitBudget,
     ModelFile,
+    ModelOutput,
     Output,
-    PayAgain,
     Quiet,
-    RelationOption,
-    Releases,
     Report,
     Rows,
-    SchemaFile,
     Seed,
-    Settings,
-    Target,
-    Unit,
-    UseSaved,
     Workers,
-    load_schema,
-    private_data,
-    spark_name,
+    pairs,
     warn_of_password,
 )
 from sfumato.errors import SfumatoError, not_negative, within
-from sfumato.privacy.budget import Budget, Relation
-from sfumato.privacy.doubts import doubts
-from sfumato.privacy.run import Run
 
 if TYPE_CHECKING:
     from sfumato.data.new_table import NewTable
     from sfumato.progress import Progress
+    from sfumato.schema import Schema
 
 
+@grouped
 def synth(
     data: Input,
-    schema: SchemaFile,
-    epsilon: Epsilon,
+    asked: Asked,
     output: Output,
-    delta: Delta = 1e-6,
-    target: Target = None,
-    method: MethodName = None,
-    relation: RelationOption = Relation.ADD_REMOVE,
-    rows_per_unit: Unit = 1,
+    paid: Paid,
     rows: Rows = None,
-    seed: Seed = 0,
-    dataset: Dataset = None,
-    ledger: LedgerFile = None,
     model: Annotated[
         Path | None, typer.Option("--model", help="Also save the model for more samples.")
     ] = None,
     report: Report = None,
-    releases: Releases = None,
-    pay_again: PayAgain = False,
-    use_saved: UseSaved = False,
-    misfit: Misfit = "0.01",
-    misfit_budget: MisfitBudget = 0.0,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    settings: Settings = None,
-    workers: Workers = None,
-    engine: EngineOption = Engine.OWN,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Turn private data into a synthetic copy with a differential-privacy guarantee."""
     from sfumato.cli.console import progress_display
-    from sfumato.privacy.gate import Gate
     from sfumato.storage import refuse_overwriting
-    from sfumato.synthesis import releases_beside, synthesize
+    from sfumato.synthesis import default_method, synthesize
 
     place = _place(output, force)
     file = place if isinstance(place, Path) else None
-    folder = releases or (releases_beside(file) if file else None)
     refuse_overwriting(
         {"--output": file, "--model": model, "--report": report},
-        [data, schema, folder, *ledger_files(ledger)], force, folder=file,
+        [data, asked.schema, *paid.files(file)], force, folder=file,
     )  # fmt: skip
-    if folder is None:
+    if paid.folder(file) is None:
         raise SfumatoError("what is paid for must be kept: name a folder with --releases")
-    public = load_schema(schema, delimiter, encoding)
+    public = asked.public()
     if place is None and public.images:
         raise SfumatoError("images cannot be written to the standard output: name a file")
     with progress_display(quiet) as progress, alone(file, progress):
         made = synthesize(
-            private_data(data, dataset, engine),
-            public,
-            budget_of(epsilon, delta, relation, rows_per_unit),
-            method=method_of(public, method, target, settings, seed),
-            output=place,
-            rows=rows,
-            seed=seed,
-            run=Run(
-                ledger=open_ledger(ledger),
-                dataset=dataset or spark_name(data, engine),
-                folder=folder,
-                pay_again=pay_again,
-                use_saved=use_saved,
-                gate=Gate.of(misfit, misfit_budget),
-                workers=workers,
-                progress=progress,
-            ),
-        )
+            paid.data(data), public, asked.budget(),
+            method=asked.method_for(default_method(public), asked.seed), output=place, rows=rows,
+            seed=asked.seed, run=paid.run(data, file, progress),
+        )  # fmt: skip
         if place is None:
             print_rows(made.data, public)
         if model:
@@ -141,63 +87,44 @@ def synth(
         print(_told(place))
 
 
+@grouped
 def fit(
     data: Input,
-    schema: SchemaFile,
-    epsilon: Epsilon,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
-    delta: Delta = 1e-6,
-    target: Target = None,
-    method: MethodName = None,
-    relation: RelationOption = Relation.ADD_REMOVE,
-    rows_per_unit: Unit = 1,
-    seed: Seed = 0,
-    dataset: Dataset = None,
-    ledger: LedgerFile = None,
+    asked: Asked,
+    output: ModelOutput,
+    paid: Paid,
     report: Report = None,
-    releases: Releases = None,
-    pay_again: PayAgain = False,
-    use_saved: UseSaved = False,
-    misfit: Misfit = "0.01",
-    misfit_budget: MisfitBudget = 0.0,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    settings: Settings = None,
-    workers: Workers = None,
-    engine: EngineOption = Engine.OWN,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit a model to private data and save it; sample from it at no further cost."""
-    from sfumato.cli.console import progress_display
-    from sfumato.privacy.gate import Gate
-    from sfumato.storage import refuse_overwriting
-    from sfumato.synthesis import releases_beside
+    from sfumato.synthesis import default_method
 
-    folder = releases or releases_beside(output)
-    refuse_overwriting(
-        {"--output": output, "--report": report},
-        [data, schema, folder, *ledger_files(ledger)],
-        force,
-    )
-    public = load_schema(schema, delimiter, encoding)
-    chosen = method_of(public, method, target, settings, seed)
+    public = asked.public()
+    method = asked.method_for(default_method(public), asked.seed)
+    fit_and_save(method, data, public, asked, paid, output, report, force, quiet)
+
+
+def fit_and_save(
+    method: Any,
+    data: str,
+    public: Schema,
+    asked: Asked,
+    paid: Paid,
+    output: Path,
+    report: Path | None,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Fit a method of any kind, save the model, and show what it promises."""
+    from sfumato.cli.console import progress_display
+    from sfumato.storage import refuse_overwriting
+
+    inputs = [data, asked.schema, *paid.files(output)]
+    refuse_overwriting({"--output": output, "--report": report}, inputs, force)
     with progress_display(quiet) as progress, alone(output, progress):
-        fitted = chosen.fit(
-            private_data(data, dataset, engine),
-            public,
-            budget_of(epsilon, delta, relation, rows_per_unit),
-            Run(
-                ledger=open_ledger(ledger),
-                dataset=dataset or spark_name(data, engine),
-                folder=folder,
-                pay_again=pay_again,
-                use_saved=use_saved,
-                gate=Gate.of(misfit, misfit_budget),
-                workers=workers,
-                progress=progress,
-            ),
-        )
+        run = paid.run(data, output, progress)
+        fitted = method.fit(paid.data(data), public, asked.budget(), run)
         fitted.save(output)
     write_certificate(fitted, report, output.name, model=output)
     if not quiet:
@@ -303,28 +230,6 @@ def show(
         write_whole(schema, loaded.schema.to_toml().encode())
 
 
-def budget_of(epsilon: float, delta: float, relation: Relation, rows_per_unit: int) -> Budget:
-    """Make a run's budget, and say what is doubtful about it."""
-    budget = Budget(
-        epsilon=epsilon, delta=delta, relation=relation, max_rows_per_unit=rows_per_unit
-    )
-    for doubt in doubts(budget):
-        print(f"sfumato: {doubt}", file=sys.stderr)
-    return budget
-
-
-def method_of(
-    schema: Any, name: str | None, target: str | None, settings: list[str] | None, seed: int = 0
-) -> Any:
-    """Make the method that is named, or the default for such data."""
-    from sfumato.synthesis import default_method, make_method
-
-    chosen: dict[str, Any] = {"seed": seed, **pairs(settings, "--set")}
-    if target is not None:
-        chosen["target"] = target
-    return make_method(name or default_method(schema), chosen)
-
-
 def write_certificate(
     fitted: Any,
     report: Path | None,
@@ -366,14 +271,3 @@ def print_guarantee(fitted: Any) -> None:
     from sfumato.cli.console import stderr
 
     stderr.print(certificate_text(fitted), highlight=False, markup=False)
-
-
-def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
-    """Read key=value options."""
-    found = {}
-    for text in texts or []:
-        key, equals, value = text.partition("=")
-        if not (key and equals):
-            raise SfumatoError(f"{option} takes key=value, got '{text}'")
-        found[key.strip()] = value.strip()
-    return found

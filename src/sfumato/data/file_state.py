@@ -14,7 +14,8 @@ class FileState:
     """Size, time and place of each file of a data set.
 
     Answers about files that are written to meanwhile would be about two data sets, which no reader
-    of a certificate expects. Frames and databases, which are read in one snapshot, have none.
+    of a certificate expects. Frames and databases, which are read in one snapshot, have none;
+    files that come into a folder later are not read.
     """
 
     def __init__(self, data: Any) -> None:
@@ -27,13 +28,12 @@ class FileState:
             if _seen(path) != seen:
                 raise SfumatoError(
                     f"{path} has changed since this run opened it: run again when nobody writes to "
-                    "it. What was paid for is kept"
+                    "it"
                 )
 
 
 def _files(path: Path) -> Iterator[Path]:
     if path.is_dir():
-        yield path  # its time tells of files that come and go
         yield from (each for each in path.rglob("*") if each.is_file())
     elif path.exists():
         yield path
@@ -44,4 +44,4 @@ def _seen(path: Path) -> tuple[int, int, int] | None:
         found = path.stat()
     except OSError:
         return None
-    return found.st_size if path.is_file() else 0, found.st_mtime_ns, found.st_ino
+    return found.st_size, found.st_mtime_ns, found.st_ino

@@ -24,6 +24,7 @@ from sfumato.schema import Datetime, Numeric, OpenCategory, OpenMoment, OpenNumb
 
 _LEAST_EXPONENT, _MOST_EXPONENT = -30, 51
 _FIRST_YEAR, _LAST_YEAR = 1800, 2199
+_SURELY = 3.5  # deviations of one count between two
 _FARTHEST = 2.0 ** (_MOST_EXPONENT + 1)
 
 
@@ -49,8 +50,8 @@ class BoundsGrid(OpenCode):
     def size(self) -> int:
         return len(self.steps) + self.nullable
 
-    def around(self, first: int, last: int, counts: NDArray[Any]) -> tuple[Any, Any]:
-        """Give bounds for rows that were seen from one step to another, by their noisy counts."""
+    def around(self, first: int, last: int, counts: NDArray[Any], sigma: float) -> tuple[Any, Any]:
+        """Give bounds for rows that were seen from one step to another, by noisy counts."""
         return self.steps[first][0], self.steps[last][1]
 
 
@@ -81,26 +82,26 @@ class NumberGrid(BoundsGrid):
             above[0] = (0.0, above[0][1])
         return [(-high, -low) for low, high in reversed(above)] + [(0.0, 0.0)] + above
 
-    def around(self, first: int, last: int, counts: NDArray[Any]) -> tuple[float, float]:
+    def around(
+        self, first: int, last: int, counts: NDArray[Any], sigma: float
+    ) -> tuple[float, float]:
         """Give bounds one step beyond, where numbers thin out.
 
-        Zero is where most numbers end. Where it is all that is seen, the side on which more rows
-        seem to be is taken in, and both if neither has twice as many: bounds do not collapse.
+        Zero is where most numbers end. Where it is all that is seen, both sides are taken in, but
+        for one that has fewer rows than the other beyond doubt: bounds do not collapse.
 
         >>> grid = NumberGrid(OpenNumber(low="private", high="private", integer=True))
         >>> counts = np.zeros(len(grid.steps))
         >>> counts[52:54] = 900, 80  # rows that are 0, and 1
-        >>> grid.around(52, 52, counts)
-        (0.0, 1.0)
+        >>> grid.around(52, 52, counts, 10.0), grid.around(52, 52, counts, 50.0)
+        ((0.0, 1.0), (-1.0, 1.0))
         """
         steps = self.steps
         zero = steps.index((0.0, 0.0))
         below, above = max(first - 1, 0), min(last + 1, len(steps) - 1)
         if first == last == zero:
-            most = max(counts[below], counts[above]) / 2
-            below, above = (
-                step if most <= 0 or counts[step] >= most else zero for step in (below, above)
-            )
+            apart = (counts[above] - counts[below]) / sigma
+            below, above = zero if apart > _SURELY else below, zero if -apart > _SURELY else above
         else:
             below, above = (zero if first == zero else below), (zero if last == zero else above)
         return steps[below][0], steps[above][1]
@@ -151,7 +152,8 @@ class MomentGrid(BoundsGrid):
     def _anywhere(self) -> DatetimeCode:
         column = self.column
         bounds = {"low": self.steps[0][0], "high": self.steps[-1][1]}
-        return DatetimeCode.of(Datetime(**dict(column) | bounds), 1)
+        # Not validated: a format of two digits for the year cannot write all years.
+        return DatetimeCode.of(Datetime.model_construct(**dict(column) | bounds), 1)
 
     def encode(self, array: pa.Array) -> tuple[NDArray[np.int32], None]:
         seconds = parsing.seconds(array, self.column.format, self.column.zone)
@@ -186,6 +188,7 @@ class AnyCategory(OpenCode):
         return True
 
     def encode(self, array: pa.Array) -> tuple[NDArray[np.int32], None]:
+        parsing.refuse_large_floats(array)
         missing = parsing.is_null(parsing.texts(array)).to_numpy(zero_copy_only=False)
         return (missing & self.nullable).astype(np.int32), None
 

@@ -58,6 +58,22 @@ def texts(array: pa.Array) -> pa.Array:
     return pc.utf8_trim_whitespace(array.cast(pa.string()))
 
 
+def refuse_large_floats(array: pa.Array) -> None:
+    """Refuse floating-point numbers too large to be told apart, where they are names of something.
+
+    One missing value makes floating-point numbers of a whole column of a frame, and other texts of
+    numbers of 2^53 and more: one row would change how all others are read.
+    """
+    array = plain(array)
+    if pa.types.is_floating(array.type):
+        large = pc.greater_equal(pc.abs(array.cast(pa.float64())), EXACT_FLOATS)
+        if pc.any(large).as_py():
+            raise SfumatoError(
+                "floating-point numbers of 2^53 and more cannot be told apart: give whole numbers "
+                "or texts (in pandas: astype('Int64') before nulls come in)"
+            )
+
+
 def is_null(texts: pa.Array) -> pa.Array:
     """Tell which texts stand for a missing value."""
     return pc.or_(pc.is_null(texts), pc.is_in(texts, pa.array(_NULL_TEXTS)))

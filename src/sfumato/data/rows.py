@@ -109,6 +109,12 @@ class PrivateRows(ABC):
         """Give the same rows in another code, once what is open of a schema is found."""
         raise TypeError("these rows cannot be read again")
 
+    def keep(self) -> None:
+        """Encode all rows now, where what is asked later is answered from what is kept."""
+
+    def check(self) -> None:
+        """Refuse to go on where rows that are still to be read have changed."""
+
     def refuse_training(self) -> None:
         """Refuse a training, where rows cannot be brought together."""
 
@@ -161,6 +167,7 @@ class EncodedRows(PrivateRows):
         self._kept: Review | None = None  # of the rows in the spool
         self._few: list[Batch] | None = None  # all rows, where they are few
         self._places: list[NDArray[np.int32]] | None = None  # ordinals, where neither has them
+        self._tried_to_keep = False
 
     @abstractmethod
     def divide(self) -> Sequence[Part]:
@@ -172,25 +179,35 @@ class EncodedRows(PrivateRows):
 
     def sum(self, statistic: Summable) -> NDArray[np.int64]:
         """Give the exact sum of a statistic over all rows."""
-        with self._one_snapshot():
+        with self._one_snapshot(self._reads):
             return super().sum(statistic)
 
     def gathered(
         self, needed: Callable[[Batch], Sequence[NDArray[Any]]]
     ) -> tuple[NDArray[Any], ...]:
         """Give what is needed of every row, as arrays in the order of the rows."""
-        with self._one_snapshot():
+        with self._one_snapshot(self._reads):
             return super().gathered(needed)
 
+    @property
+    def _reads(self) -> bool:
+        """Whether the next pass reads the source, and not what was kept of it."""
+        return self._few is None and self._kept is None
+
     @contextmanager
-    def _one_snapshot(self) -> Iterator[None]:
+    def _one_snapshot(self, reads: bool = True) -> Iterator[None]:
         """See that files which are read in this pass are as they were when they were opened."""
-        state = self._state if self._few is None and self._kept is None else None
-        if state:
+        state = self._state if reads else None
+        if state is not None:
             state.check()
         yield
-        if state:
+        if state is not None:
             state.check()
+
+    def check(self) -> None:
+        """Refuse to go on where a file that is still to be read has changed."""
+        if self._state is not None and self._reads:
+            self._state.check()
 
     def __iter__(self) -> Iterator[Batch]:
         if self._few is not None:
@@ -250,6 +267,12 @@ class EncodedRows(PrivateRows):
                     spool.keep_ordinals(number, ordinals)
             self._kept = found
         return found
+
+    def keep(self) -> None:
+        """Encode all rows now, unless they are kept already."""
+        if self._reads and not self._tried_to_keep:
+            self._tried_to_keep = True
+            self.review()
 
     def _read_alone(self, part: Part) -> Review:
         """Read the only part, and keep its rows in memory while they are few."""
@@ -326,9 +349,10 @@ class EncodedImages(EncodedRows):
     def __init__(
         self, data: Any, codec: ImageCodec, workers: int | None = 1, spool: Path | None = None
     ) -> None:
+        state = FileState(data)
         self._rows = image_rows(data, codec.images)
         kept = Spool(spool, codec.classes) if spool else None
-        super().__init__(codec, workers=workers, spool=kept, state=FileState(data))
+        super().__init__(codec, workers=workers, spool=kept, state=state)
 
     def divide(self) -> list[ImagePart]:
         """Divide the images."""
@@ -369,12 +393,12 @@ class EncodedTable(EncodedRows):
 
     def recoded(self, codec: TableCodec) -> EncodedTable:
         """Give the same rows in another code: read anew, from the source that is open."""
-        self.clear()
         other = copy.copy(self)
         other.codec, other._counted = codec, {}
         other._spool = self._spool and Spool(self._spool.place, codec.most_cells)
+        other._kept = other._few = other._places = None
+        other._tried_to_keep = False
         other.__dict__.pop("_source", None)
-        other.review()
         return other
 
     def divide(self) -> list[TablePart]:
@@ -414,6 +438,8 @@ class EncodedTable(EncodedRows):
                     ordinals = self._ordinals(number)[start : start + len(rows)]
                     used = self._limit.within(ordinals)
                     start += len(rows)
+                    if len(used) != len(rows):
+                        raise SfumatoError("the data have other rows than when they were opened")
                 for name, found in counts.items():
                     _count(rows.column(name), used, found)
         for found in counts.values():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -22,6 +21,14 @@ def whole_numbers_plain(texts: pa.Array) -> pa.Array:
     ['1', '1', '1.5', '-07']
     """
     return pc.replace_substring_regex(texts, _WHOLE_AS_FLOAT, r"\1")
+
+
+def _number(text: str) -> float:
+    """Give the number that a text may be the spelling of, whole or not; else zero."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
 
 
 class Spellings:
@@ -45,9 +52,8 @@ class Spellings:
             for word in _BOOLEANS[value]
             if word not in self._listed or self._listed.index(word) == place
         }
-        large = [text for text in self._listed if re.fullmatch(r"[+-]?\d+", text)]
-        large = [text for text in large if abs(int(text)) >= 2**53]
-        self.beyond_floats = large[0] if large else None
+        large = (text for text in self._listed if abs(_number(text)) >= 2**53)
+        self.beyond_floats = next(large, None)
         """A listed number that floating point cannot tell from its neighbours, if there is one."""
 
     def find(self, texts: pa.Array) -> pa.Array:

@@ -191,7 +191,7 @@ def _standing_out(
     assert isinstance(grid, BoundsGrid)
     steps = counts[: len(grid.steps)]
     seen = _seen(steps, sigma)
-    return grid.around(int(seen[0]), int(seen[-1]), steps) if len(seen) else None
+    return grid.around(int(seen[0]), int(seen[-1]), steps, sigma) if len(seen) else None
 
 
 def _seen(counts: np.ndarray[Any, Any], sigma: float) -> NDArray[np.int64]:

@@ -25,6 +25,7 @@ from sfumato.data.table_codec import TableCodec
 from sfumato.privacy.budget import Budget, Relation, Spend, TrainingSpend
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.gate import Gate
+from sfumato.privacy.held_rows import HeldRows
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.run import Run
 from sfumato.privacy.statistic import Statistic
@@ -62,6 +63,13 @@ class _Sum:
     reach: float
 
 
+class _AnyNumber(HeldRows):
+    """Rows of which there may be none: a neighbour may be empty."""
+
+    def refuse_empty(self, rows: int) -> None:
+        """Refuse nothing."""
+
+
 class _Tape(Curator):
     """A curator that records questions and exact sums, and can play answers back.
 
@@ -77,6 +85,8 @@ class _Tape(Curator):
         recorded: list[Integers] | None = None,
     ) -> None:
         super().__init__(rows, budget, schema, forgotten_run())
+        held = _AnyNumber(rows, "", forgotten_run())
+        self._asking = replace(self._asking, held=held)
         self.questions: list[str] = []
         self.sums: list[_Sum] = []
         self.answers: list[Integers] = []
@@ -118,9 +128,6 @@ class _Tape(Curator):
         self.sums.append(exact)
         self.answers.append(noisy() if self._recorded is None else self._recorded[index])
         return self.answers[-1]
-
-    def _refuse_empty(self, rows: int) -> None:
-        """A neighbour may be empty."""
 
 
 def assert_replays(

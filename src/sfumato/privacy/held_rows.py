@@ -40,7 +40,7 @@ class HeldRows:
         run: Run,
     ) -> None:
         self.rows = rows
-        self._first = rows  # which are reviewed
+        self._declared = rows  # in the code of the schema that was declared, which are reviewed
         self._name = Path(source).name or "the data set"
         self._gate, self._tell = run.gate, run.tell
         self._reviewed = False
@@ -54,9 +54,8 @@ class HeldRows:
         return self.rows.codec
 
     def recode(self, codec: TableCodec) -> None:
-        """Go on with the same rows in another code."""
-        self._tell("reading rows", None)
-        self.rows = self.rows.recoded(codec)
+        """Go on with the same rows in another code; they are read before the next payment."""
+        self.rows = self._declared.recoded(codec)
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -68,27 +67,35 @@ class HeldRows:
         try:
             yield
         finally:
+            self._declared.clear()
             self.rows.close()
 
     def review(self, most_rows_per_unit: int) -> None:
-        """Read all rows once: what cannot be read, or is empty, is noticed before it costs."""
-        if self._reviewed:
-            return
-        self._tell("reading rows", None)
-        found = self._first.review()
-        self.refuse_empty(found.kept)
-        if self._gate.most is not None and not self._gate.share:
-            refusal = found.refusal(self._gate.most)
-            if refusal:
-                raise SfumatoError(refusal)
-        for sentence in (*found.sentences(), *self._little_told(most_rows_per_unit)):
-            warnings.warn(f"PRIVATE: {sentence}", PrivateWarning, stacklevel=2)
-        self._reviewed = True
+        """Before each payment: see that rows can be read, are as they were, and are kept.
+
+        What cannot be read, or is empty, is noticed before it costs. All is read once in the code
+        of the declared schema, and once more where another code was found.
+        """
+        if not self._reviewed:
+            self._tell("reading rows", None)
+            found = self._declared.review()
+            self.refuse_empty(found.kept)
+            if self._gate.most is not None and not self._gate.share:
+                refusal = found.refusal(self._gate.most)
+                if refusal:
+                    raise SfumatoError(refusal)
+            for sentence in (*found.sentences(), *self._little_told(most_rows_per_unit)):
+                warnings.warn(f"PRIVATE: {sentence}", PrivateWarning, stacklevel=2)
+            self._reviewed = True
+        if self.rows is not self._declared:
+            self._declared.clear()
+            self.rows.keep()
+        self.rows.check()
 
     def _little_told(self, most_rows_per_unit: int) -> Iterator[str]:
         """Say of which columns most rows have a value that few rows have."""
         for selection, spend in self.foretold.items():
-            counts = self._first.counted_values(selection.column)
+            counts = self._declared.counted_values(selection.column)
             least = selection.threshold(spend, most_rows_per_unit)
             told = sum(count for count in counts.values() if count >= least)
             rows = sum(counts.values())

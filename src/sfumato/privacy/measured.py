@@ -46,7 +46,14 @@ from sfumato.data.writing import write_synthetic
 from sfumato.errors import SfumatoError, within
 from sfumato.privacy import wall
 from sfumato.privacy.audit import forgotten_run
-from sfumato.privacy.budget import Budget, Guarantee, Relation, Spend, TrainingSpend
+from sfumato.privacy.budget import (
+    Budget,
+    Guarantee,
+    Relation,
+    SelectionSpend,
+    Spend,
+    TrainingSpend,
+)
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.statistic import Statistic
 from sfumato.schema import Schema
@@ -115,7 +122,7 @@ class Measured:
         """Refuse to stand on a certificate of anything but what was measured, at its own noise."""
         promised: Guarantee = fitted.guarantee
         claims = {
-            "releases": promised.mu,
+            "releases": mu_of(asked_by_method(promised)),
             "training": sum(_mu_of_all_rows(each) for each in promised.trainings),
             "whole": promised.epsilon,
         }
@@ -138,6 +145,28 @@ def subject_of(method: Any, schema: Schema, promised: Budget | Guarantee) -> str
         "rows of a unit": promised.max_rows_per_unit,
     }
     return sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+
+
+def asked_by_method(promised: Guarantee) -> list[Spend]:
+    """Give a model's releases, but for those that came before its method: these are not measured.
+
+    What the gate counted, and what a search for bounds and values told.
+    """
+    return [
+        spend
+        for spend in promised.spends
+        if spend.name not in ("misfits", "bounds") and not isinstance(spend, SelectionSpend)
+    ]
+
+
+def mu_of(spends: Sequence[Spend]) -> float:
+    """Give the parameter of the Gaussian mechanism that releases are together.
+
+    >>> mu_of([Spend(name="a", dim=1, sensitivity=3, sigma=1), Spend(name="b", dim=1, sensitivity=4,
+    ... sigma=1)])
+    5.0
+    """
+    return math.sqrt(2 * math.fsum(spend.rho for spend in spends))
 
 
 @dataclass
@@ -188,10 +217,10 @@ def measure_releases(
         progress((run + 1) / runs)
     found, reach = _deviations_apart(seen[0], seen[1])
     return Measured(
-        what=f"mu of the releases of {method.name}",
+        what=f"mu of the {len(recorder.asked)} releases that {method.name} asks for",
         kind="releases",
         subject=subject_of(method, schema, budget),
-        claimed=math.sqrt(2 * sum(release.spend.rho for release in recorder.releases)),
+        claimed=mu_of([release.spend for release in recorder.releases]),
         found=found,
         least=found - reach,
         most=found + reach,
