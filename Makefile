@@ -50,7 +50,7 @@ check: .venv/dev
 
 # Needs the benchmark data: SFUMATO_DATA=<folder> make bench. Left out are scripts that run for hours, or want to be
 # told what to run: each says so at its head.
-NOT_IN_BENCH := $(addprefix benchmarks/, summary.py scoreboard.py baselines.py latent.py mepf.py guided.py relabelled.py)
+NOT_IN_BENCH := $(addprefix benchmarks/, summary.py scoreboard.py baselines.py latent.py mepf.py relabelled.py)
 bench: .venv/dev
 	for script in $(filter-out $(NOT_IN_BENCH), $(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit 1; done
 	$(BIN)/python benchmarks/summary.py

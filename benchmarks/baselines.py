@@ -17,9 +17,6 @@ MNIST and FashionMNIST are judged as in `images.py`: logistic regression and an 
 generated images, and how 5,000 of them look to a small network that was trained on real ones.
 CIFAR-10 as in `latent.py`, Adult as in `tabular.py`. Each run adds a row to the result; a row that
 is there is not run again. Needs the benchmark data (SFUMATO_DATA).
-
-Settings of `gan` were chosen on "kmnist": Kuzushiji's 10,000 public images, 1,500 of them held out,
-the others repeated until they are 60,000, as many as the private sets have.
 """
 
 from __future__ import annotations
@@ -54,7 +51,6 @@ from sfumato.registry import method_class
 from tables import HARDER, prepare
 
 NO_NOISE = 1e4  # the epsilon that stands for "inf"
-HELD_OUT = 1_500  # of Kuzushiji
 SHOWN = 2  # images of each class on the sheet
 GANS = ("gan", "gan start=public", "gan space=features")
 ENDS = ("real inf", "decoded inf", "public inf")
@@ -67,7 +63,6 @@ PLAN = {
     "mnist": IMAGE_ROWS,
     "fashion_mnist": IMAGE_ROWS,
     "adult": ("gan 1", "hp 1", "merf 1", "gan 10", "merf inf"),
-    "kmnist": ("gan 1", "gan 1 penalty=0"),
     "cifar10": (*(f"gan {each} space=features" for each in (1, 10)), *ENDS),
 }
 
@@ -120,12 +115,6 @@ def run(name: str, kind: str, epsilon: float, seed: int, settings: dict[str, Any
 
 def image_sets(name: str, few: bool) -> Sets:
     """Give private and public images; few private ones where a network has to look at each."""
-    if name == "kmnist":
-        found = load("kmnist_test")
-        order = np.random.default_rng(0).permutation(len(found["test_x"]))
-        x, y = found["test_x"][order, ..., None], found["test_y"][order].astype(np.int64)
-        copies = np.resize(np.arange(HELD_OUT, len(x)), 60_000)
-        return Sets(x[copies], y[copies], x[:HELD_OUT], y[:HELD_OUT], np.empty(0, np.uint8))
     sets = latent.private_and_public(name)
     if few or name == "cifar10":
         return sets
@@ -162,7 +151,7 @@ def judged(name: str, sets: Sets, x: Any, y: Any, seed: int) -> dict[str, float]
         key: float(learner.fit(flat, y).score(test, sets.test_y))
         for key, learner in learners.items()
     }
-    return accuracy | (looks(name)[0](x[..., 0]) if name != "kmnist" else {})
+    return accuracy | looks(name)[0](x[..., 0])
 
 
 def papers() -> None:

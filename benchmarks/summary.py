@@ -267,55 +267,6 @@ def outcome() -> str:
     )  # fmt: skip
 
 
-def interactions() -> str:
-    found = read("interactions")
-    if found is None:
-        return ""
-    rows = [
-        [
-            name,
-            arm,
-            f"{figures['sigma'] / arms['counts']['sigma']:.3f}",
-            f"{figures['auc']:.4f}",
-            *(f"{figures[key]:.4f}" for key in ("tvd_2", "tvd_3", "association_error")),
-            str(arms["seeds"]),
-        ]
-        for name, arms in found.items()
-        if name != "machine"
-        for arm, figures in arms.items()
-        if arm != "seeds"
-    ]
-    return (
-        "## Interactions alone (`benchmarks/interactions.py`)\n\nWhat less noise would bring, were only that counted "
-        "which pairs of columns add to single ones; simulated, not built. *apart*: with the one-way parts of each "
-        "class counted beside, as precisely as now; *free*: as if these were known for nothing, the ceiling. Rows and "
-        "held-out rows from the training split; ROC-AUC of three learners. Each arm has noise of its own, so that small "
-        "differences, also of 1-way errors, are chance. With a target, *apart* is what could be built, and it is not "
-        "worth it; without one, the truth lies between the two, and was not measured.\n\n"
-        + table(
-            ["table", "counted", "noise", "AUC", "2-way", "3-way", "associations", "seeds"], rows
-        )
-    )
-
-
-def regions() -> str:
-    found = read("regions")
-    if found is None:
-        return ""
-    rows = [
-        [*key.split(" "), f"{run['auc']:.4f}",
-         *(f"{run[each]:.4f}" for each in ("tvd_1", "tvd_2", "tvd_3", "association_error"))]
-        for key, run in found["runs"].items()
-    ]  # fmt: skip
-    return (
-        "## Relations of three (`benchmarks/regions.py`)\n\nWhat counts of real rows in regions of draws would bring, "
-        "for a share of the budget (epsilon = 1, three seeds); simulated, not built. *parity* is made so that pairs tell "
-        "nothing. Rows and held-out rows from the training split; ROC-AUC of three learners. Where a relation of three is "
-        "all there is, regions find it; on real tables the pairs that they cost are worth more.\n\n"
-        + table(["table", "share", "AUC", "1-way", "2-way", "3-way", "associations"], rows)
-    )
-
-
 def declarations() -> str:
     """What more or less in the schema brings."""
     parts = [_targets(), _constraints(), _stays(), _prefixes(), _bounds()]
@@ -550,7 +501,7 @@ def images() -> str:
         "![MNIST](images/moments-mnist-1.png) ![MNIST, deformed](images/moments-mnist-1-deform.png)\n"
         "![FashionMNIST](images/moments-fashion_mnist-1.png) "
         "![FashionMNIST with detail](images/moments-fashion_mnist-1-detail.png)\n"
-        + pneumonia() + ceilings() + relabelled() + guided() + twelve() + larger()
+        + pneumonia() + ceilings() + relabelled() + twelve() + larger()
     )  # fmt: skip
 
 
@@ -569,25 +520,6 @@ def ceilings() -> str:
         "from the other 50,000, from these on leading axes, and from draws of Gaussian mixtures that are fitted to them "
         "without noise: what `moments` could reach with none. One seed.\n\n"
         + table(["set", "learned from", "CNN"], rows)
-    )
-
-
-def guided() -> str:
-    rows = []
-    for epsilon in ("1", "10"):
-        found = read(f"guided_fashion_mnist_{epsilon}") or {"cases": {}}
-        for told, case in found["cases"].items():
-            itself = percent([case["network"]]) if "network" in case else ""
-            rows.append([epsilon, told, itself, percent(case["CNN"])])
-    if not rows:
-        return ""
-    return (
-        "\n### Draws moved by a network (`benchmarks/guided.py`)\n\nWould draws teach more if they were moved until a network sees "
-        "in them, class by class, the mean and the covariance that it sees in real images? FashionMNIST, 10,000 held-out "
-        "training images, the mean of two CNNs. What the network sees, and the network that learned from real images, are without "
-        "noise: an upper limit, not a method. By a first run, with networks of two epochs (86.5 when learned from real images), "
-        "their outputs brought 0.2 and 0.3 at epsilon 1 and 10, and their features cost 0.7 and 1.5.\n\n"
-        + table(["epsilon of the draws", "moved by", "the network itself", "CNN"], rows)
     )
 
 
@@ -956,7 +888,7 @@ def baselines() -> str:
     text += table(["set", "method", "epsilon", *measures[False], *ends], tables[False])
     if tables[True]:
         text += "\n" + table(["table", "method", "epsilon", "AUC of six", *ends], tables[True])
-    text += _papers_baselines() + _grid() + _features_grid() + "\n"
+    text += _papers_baselines() + "\n"
     for path in sorted((DOCS.parent / "images").glob("baselines-*.png")):
         text += f"![{path.stem}](images/{path.name})\n"
     return text
@@ -1025,62 +957,6 @@ def _seconds_of(run: dict[str, Any]) -> float:
     """Add up what a run took, without the public pair."""
     parts = [k for k in run if k.startswith("seconds of") and k != "seconds of the pair"]
     return float(sum(run[part] for part in parts))
-
-
-def _grid() -> str:
-    """The trials that chose gan's settings."""
-    found = read("gan_grid")
-    if found is None:
-        return ""
-    runs = found["runs"]
-    settings = ("set", "epsilon", "critic", "hidden units", "rate", "epochs", "clip",
-                "learning rate", "critic steps", "penalty", "generated gradients clipped")  # fmt: skip
-    figures = ("logistic regression", "decision tree", "frechet of 40 components")
-    rows = [[_said(run[key]) for key in (*settings, *figures)] for run in runs]
-    minutes = sum(run["processor seconds"] for run in runs) / 60
-    tried = [
-        (run["logistic regression"], run["penalty"])
-        for run in runs
-        if run["set"] == "kmnist" and run["epsilon"] != 0.2 and "Wasserstein" not in run["critic"]
-    ]
-    without, penalised = ([a for a, p in tried if bool(p) is each] for each in (False, True))
-    return (
-        f"\nSettings of `gan` were chosen by {len(runs)} trials, {minutes:.0f} minutes of one core, single seeds, on public\n"
-        "images as if they were private: Kuzushiji and notMNIST, 8,500 each, repeated to 60,000, and 1,500 held out. They\n"
-        "ran a prototype in single precision; classifiers learned from 2,000 generated images. Without the penalty on the\n"
-        f"critic's slope no trial on Kuzushiji passed {max(without):.2f} by logistic regression; with it, all at epsilon 1 lie\n"
-        f"between {min(penalised):.2f} and {max(penalised):.2f}. A Wasserstein critic with such a penalty had three trials, and stayed below;\n"
-        "it was best with the slowest learning, so more trials might lift it. At epsilon 0.2,\n"
-        "larger batches did not help.\n\n" + table([*settings, *figures], rows)
-    )
-
-
-def _features_grid() -> str:
-    """The trials that chose gan's settings in features, some of them shown."""
-    found = read("gan_features_grid")
-    if found is None:
-        return ""
-    runs = found["runs"]
-    settings = ("epsilon", "generator", "critic sees", "rate", "epochs", "learning rate", "penalty")
-    figures = ("logistic regression", "decoded", "images", "least", "precision", "recall")
-    shown = [run for run in runs if run.get("shown")]
-    rows = [[_said(run[key]) for key in (*settings, *figures)] for run in shown]
-    minutes = sum(run["processor seconds"] for run in runs) / 60
-    return (
-        f"\nThose in features were chosen by {len(runs)} trials, {minutes:.0f} minutes of one core, on vectors of Kuzushiji alone, 8,500\n"
-        "of them repeated to 10,000 as private ones, 1,500 held out. Shown are those that led to the settings: logistic\n"
-        "regression learned from generated vectors, and from the public ones that the decoder shows for them; how many public\n"
-        "images a class uses in effect, on average and at the least (real vectors: 99 and 89); precision and recall by 20\n"
-        "clusters. Real vectors give 0.867 by logistic regression. 200 epochs were taken for their figures at epsilon 10; at\n"
-        "epsilon 1 they are no better than 100. Other rates of the generator did as well (0.002), but let a test collapse.\n\n"
-        + table([*settings, *figures], rows)
-    )
-
-
-def _said(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else str(value)
 
 
 def _papers_baselines() -> str:
@@ -1400,8 +1276,6 @@ def main() -> None:
         adult(),
         patients(),
         outcome(),
-        interactions(),
-        regions(),
         declarations(),
         papers(),
         peers(),
