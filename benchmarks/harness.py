@@ -39,8 +39,8 @@ SOURCES = {
 }
 UNKNOWN, OLD = "†", "‡"
 MARKS = f"""\
-{UNKNOWN}: measured before results carried the commit that they come from. {OLD}: the method's
-sources have changed since. A mark at the head of a table is of all its rows."""
+{UNKNOWN}: measured before results carried their commit, or at one that the history does not have.
+{OLD}: the method's sources have changed since. A mark at the head of a table is of all its rows."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,10 @@ def mark(method: str, *found: dict[str, Any]) -> str:
     commits = {_commit(each).removesuffix("-dirty") for each in found}
     if "" in commits:
         return f" {UNKNOWN}"
-    changed = (_git("diff", "--quiet", each, "--", *SOURCES[method])[0] == 1 for each in commits)
-    return f" {OLD}" if any(changed) else ""
+    changed = {_git("diff", "--quiet", each, "--", *SOURCES[method])[0] for each in commits}
+    if changed <= {0, 1}:
+        return f" {OLD}" if 1 in changed else ""
+    return f" {UNKNOWN}"  # of another history
 
 
 def _commit(found: dict[str, Any]) -> str:

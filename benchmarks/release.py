@@ -80,12 +80,9 @@ def main() -> None:
 
 def body() -> str:
     found = result("release")
-    old = "noise_microseconds_per_coordinate"  # of an earlier sampler, whose aim was 20 µs
-    noise = found.get("noise_microseconds_per_number") or found[old]
-    aim = "20 µs" if old in found else "0.3 µs"
     rows = [
-        [f"noise of scale {scale}, a number{mark('noise', found)}", f"{micro:.3g} µs", aim]
-        for scale, micro in noise.items()
+        [f"noise of scale {scale}, a number{mark('noise', found)}", f"{micro:.2f} µs", "0.3 µs"]
+        for scale, micro in found["noise_microseconds_per_number"].items()
     ]
     ratio = f"{found['quantised_sum_over_features_alone']:.2f}"
     rows.append([f"quantised sum over its features alone{mark('noise', found)}", ratio, "2"])
