@@ -57,12 +57,12 @@ class Section:
     """Its rows of the table that the page begins with: what, epsilon, ours, beside it, how."""
 
 
-def stamp(**about: Any) -> dict[str, Any]:
+def stamp() -> dict[str, Any]:
     """Say when something was measured, and with what."""
     dirty = "-dirty" if _git("diff", "--quiet", "HEAD", "--", "src", "*.py")[0] else ""
-    about |= {"commit": _git("rev-parse", "--short", "HEAD")[1] + dirty}
+    commit = _git("rev-parse", "--short", "HEAD")[1] + dirty
     now = f"{datetime.now(UTC):%Y-%m-%d}"
-    return {"measured": about | {"version": version("sfumato"), "date": now}}
+    return {"measured": {"commit": commit, "version": version("sfumato"), "date": now}}
 
 
 def _git(*words: str) -> tuple[int, str]:
@@ -75,22 +75,23 @@ def _git(*words: str) -> tuple[int, str]:
     return told.returncode, told.stdout.strip()
 
 
-def write_result(name: str, result: dict[str, Any], **about: Any) -> None:
+def write_result(name: str, result: dict[str, Any], collected: bool = False) -> None:
     """Keep a result beside the scripts, with where it comes from and what its timings need.
 
-    What is kept of earlier runs has stamps of its own: see `add_run`.
+    What is collected over time has a stamp for each run instead.
     """
     RESULTS.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "python": platform.python_version()}
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(result | {"machine": machine} | stamp(**about), indent=1) + "\n")
+    about = {"machine": machine} | ({} if collected else stamp())
+    path.write_text(json.dumps(result | about, indent=1) + "\n")
     print(f"wrote {path}")
 
 
 def add_run(name: str, key: str, run: dict[str, Any]) -> None:
     """Add a run to a result that collects them, of which others may have been written meanwhile."""
     found = read(name) or {}
-    write_result(name, found | {"runs": runs_of(name) | {key: run | stamp()}})
+    write_result(name, found | {"runs": runs_of(name) | {key: run | stamp()}}, collected=True)
 
 
 def result(name: str) -> dict[str, Any]:

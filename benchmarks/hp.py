@@ -176,7 +176,7 @@ def products() -> None:
                     {"products": products_name} | {k: figures[k] for k in keys} | taken | stamp()
                 )
                 print(name, runs[-1], flush=True)
-                write_result(name, {"runs": runs})
+                write_result(name, {"runs": runs}, collected=True)
 
 
 PARTS = {

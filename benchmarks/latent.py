@@ -250,7 +250,9 @@ def main() -> None:
     if sys.argv[1] == "mass":
         masses = mass(sys.argv[2:] or list(SUPERCLASSES))
         found = read("latent") or {"runs": {}}
-        return write_result("latent", found | {"mass": found.get("mass", {}) | masses})
+        return write_result(
+            "latent", found | {"mass": found.get("mass", {}) | masses}, collected=True
+        )
     names, kinds, epsilons, seeds, *rest = (each.split(",") for each in sys.argv[1:])
     for name, kind, epsilon, seed in product(names, kinds, epsilons, seeds):
         settings = dict(each[0].split("=", 1) for each in rest)

@@ -61,7 +61,7 @@ def record(name: str, runs: list[dict[str, Any]], **about: Any) -> None:
     """Write the runs of a study, with the mean of their figures."""
     keys = [key for key, value in runs[0].items() if isinstance(value, int | float)]
     mean = {key: float(np.mean([run[key] for run in runs])) for key in keys}
-    write_result(name, {**about, "mean": mean, "runs": runs})
+    write_result(name, {**about, "mean": mean, "runs": runs}, collected=True)
 
 
 def mixture(make: type[EmbeddingMethod]) -> None:

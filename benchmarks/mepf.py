@@ -170,7 +170,7 @@ def fid() -> None:
     found = fid_of(drawn, name, images(name)["train_x"], most=LOOKED_AT)
     runs = runs_of("mepf")
     runs[" ".join(sys.argv[2:])]["FID"] = found
-    write_result("mepf", {"runs": runs})
+    write_result("mepf", {"runs": runs}, collected=True)
 
 
 def given(rest: list[str]) -> dict[str, Any]:

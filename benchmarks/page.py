@@ -29,7 +29,8 @@ START, END = "<!-- from benchmarks/page.py -->\n", "<!-- end -->"
 HEAD = f"""\
 # Benchmarks
 
-TABLE Written by `benchmarks/page.py` from `benchmarks/results`: each section names the script that
+TABLE
+Written by `benchmarks/page.py` from `benchmarks/results`: each section names the script that
 measures it, with `SFUMATO_DATA` pointing to the benchmark sets. Where nothing else is said,
 settings are the defaults, delta is 1e-5, neighbours add or remove a row, and schemas of benchmark
 tables take categories and bounds (rounded outwards) from the public files. The machine has 2 cores
@@ -73,7 +74,7 @@ Measured by scripts that are gone, to be found in the history.
   to 83.3 and 85.5.
 - **Weights of largest entropy** that have the released means, in place of `dre`'s ratio: a
   ResNet9 has 0.360 on CIFAR-10 where the ratio has 0.466, and less weight is right at epsilon 1
-  (0.30 and 0.55 on dogs).
+  (0.30 instead of 0.55 on dogs).
 - **A critic without a penalty on its slope, or a Wasserstein critic** (`gan`; 31 trials of a
   prototype on public images, 18 minutes of one core): without the penalty none passed 0.51 by
   logistic regression on Kuzushiji, with it all at epsilon 1 lie between 0.56 and 0.59. A

@@ -173,7 +173,8 @@ def main(folder: Path, asked: list[str]) -> None:
             key=lambda each: sum(each["seconds"].values()),
         )
         cases[_name(found)] = found | stamp()
-        write_result("scale", {"columns": len(SCHEMA.columns), "cases": list(cases.values())})
+        about = {"columns": len(SCHEMA.columns), "cases": list(cases.values())}
+        write_result("scale", about, collected=True)
 
     for rows in map(int, filter(str.isdigit, asked)):
         for place in simulate(folder, rows):

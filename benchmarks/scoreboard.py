@@ -79,6 +79,7 @@ def _write(contest: Contest, key: Key, run: dict) -> None:
                 for key in sorted(runs, key=lambda key: (-key[1], order.index(key[0]), key[2]))
             ],
         },
+        collected=True,
     )
 
 
