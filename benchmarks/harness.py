@@ -130,9 +130,10 @@ def _commit(found: dict[str, Any]) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Put rows under heads; a mark that all rows bear goes to the head."""
-    lines = [list(row) for row in rows]
-    heads = list(heads)
+    """Put rows under heads, without empty columns; a mark that all rows bear goes to the head."""
+    rows = [list(row) for row in rows]
+    filled = [place for place in range(len(heads)) if any(row[place] for row in rows)]
+    heads, *lines = [[row[place] for place in filled] for row in [heads, *rows]]
     for each in (UNKNOWN, OLD):
         if lines and all(line[0].endswith(each) for line in lines):
             heads[0] = f"{heads[0]} {each}".strip()

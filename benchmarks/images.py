@@ -339,7 +339,8 @@ def look_cell(figures: dict[str, float]) -> str:
 
 
 def body() -> str:
-    rows, fresh = [], {}
+    rows: list[list[str]] = []
+    fresh = {}
     for path in sorted(RESULTS.glob("images_*_*_*.json")):
         *parts, epsilon, relation = path.stem.removeprefix("images_").split("_")
         name, found = "_".join(parts), result(path.stem)
@@ -350,8 +351,8 @@ def body() -> str:
         cost = f"{told['seconds']:.0f} s, {found['runs'][0]['megabytes']:.0f} MB"
         rows.append([name + mark("moments", found), epsilon, own.replace("+", ", "), *scores,
                      look_cell(told), cost, str(len(found["runs"]))])  # fmt: skip
-    heads = ["set", "epsilon", "settings", "CNN", "LR", "MLP", "Fréchet", "cost",
-             "seeds"]  # fmt: skip
+    rows.sort(key=lambda row: (row[0], float(row[1])))
+    heads = ["set", "epsilon", "settings", "CNN", "LR", "MLP", "Fréchet", "cost", "seeds"]
     scaling = result("images_scaling")
     few, many = (scaling["seconds"][count]["releases"] for count in ("6000", "60000"))
     return (
@@ -360,8 +361,7 @@ def body() -> str:
         + f"\nThe releases of 60,000 MNIST images took {many:.1f} s, those of 6,000 {few:.1f} s: "
         f"{scaling['ratio']:.1f} times as long, noise included.\n\n"
         "The first samples of each class at epsilon = 1: MNIST with `deform=1.5`, FashionMNIST "
-        "plain "
-        "and with `detail=true`.\n\n"
+        "plain and with `detail=true`.\n\n"
         + shown("MNIST, deformed", "moments-mnist-1-deform.png") + "\n"
         + shown("FashionMNIST", "moments-fashion_mnist-1.png") + "\n"
         + shown("FashionMNIST with detail", "moments-fashion_mnist-1-detail.png") + "\n"
