@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import sfumato as sf
-from harness import peak_memory, timed, write_result
+from harness import Section, digits, mark, peak_memory, result, table, timed, write_result
 from sfumato.data.writing import write_synthetic
 from sfumato.datasets import patients, patients_schema
 from sfumato.evaluation import marginal_errors, train_on_synthetic
@@ -180,6 +180,139 @@ def main() -> None:
         hospital()
     if "papers" in asked:
         papers([name for name in asked if name in PUBLISHED and name != "adult"] or list(PUBLISHED))
+
+
+def adult_body() -> str:
+    found = result("tabular_adult")
+    aims = {"1": "0.902, 0.052, 0.66, 0.018", "0.1": "0.882, 0.120, 0.88, 0.055"}
+    keys = ("auc", "tvd_2", "tvd_3", "told_apart", "association_error")
+    rows = [
+        [f"pairs, epsilon {epsilon}{mark('pairs', found)}", *digits(figures, *keys),
+         f"{figures['seconds']:.1f} s", str(len(figures["runs"])), aim]
+        for epsilon, aim in aims.items()
+        if (figures := found[f"epsilon {epsilon}"])
+    ]  # fmt: skip
+    real = ["real data" + mark("evaluation", found), *digits(found["real data"], "auc")]
+    heads = ["", "AUC", "2-way", "3-way", "told apart", "associations", "time", "seeds",
+             "aim (AUC, 3-way, told apart, associations)"]  # fmt: skip
+    return table(heads, [*rows, real + [""] * 7])
+
+
+ADULT = Section(
+    "Adult",
+    "tabular.py adult",
+    """\
+39,073 training rows. *AUC*: mean ROC-AUC of six classifiers (logistic regression, random forest,
+gradient boosting, MLP, linear SVM, XGBoost) trained on synthetic rows and tested on 9,769 real
+ones. *2-way*, *3-way*: total variation error of all pairs and of 200 triples of columns, numbers in
+20 quantile bins. *Told apart*: ROC-AUC of the better of two classifiers that tell 10,000 synthetic
+from 10,000 training rows; 0.5 is best. *Associations*: mean absolute difference of all pairwise
+associations. Time is that of fit and sample.
+
+These are figures of development, and no fresh check: choices in `pairs` were made in trials on
+several tables, Adult and its test rows among them. The latest (200 components, four restarts of
+1,000 steps, 22% of the budget for single columns, the target drawn last) were made on held-out
+training rows of Adult, census, covtype and credit. But that the outcome trusts the mixture's tables
+ten times as much as released ones, as held-out rows had said, was settled after two seeds on the
+test rows with five times (AUC 0.9012).
+
+The aims come from trials of peers at epsilon = 1: AUC 0.852 of mostlyai with DP, 0.815 of
+SmartNoise AIM (27 minutes), 0.80 of PrivBayes, 0.78 of SmartNoise MST, 0.54 of DP-MERF's
+reference code.""",
+    adult_body,
+)
+
+
+def patients_body() -> str:
+    found = result("tabular_patients")
+    row = [
+        f"{found['pairs']:.4f} ({found['pairs_shuffled']:.4f}){mark('pairs', found)}",
+        *digits(found, "tvd_2", "associations"),
+        f"{found['strong_kept']:.0%}, {found['strong_kept_least']:.0%}",
+        f"{found['told_apart']:.3f}",
+        f"{found['auc']:.3f} ({found['auc_real']:.3f})",
+        f"{found['seconds']:.1f} s",
+        str(len(found["runs"])),
+    ]
+    heads = ["pairs (shuffled)", "2-way", "associations", "strong ones kept, least", "told apart",
+             "AUC (real)", "time", "seeds"]  # fmt: skip
+    return table(heads, [row])
+
+
+PATIENTS = Section(
+    "The embedded patients",
+    "tabular.py patients",
+    """\
+20,000 simulated admissions at epsilon = 1, as the demo makes and reports them. *Pairs*: error
+of pairs beyond chance, beside that of shuffled columns. *2-way*: the same against all training
+rows, chance included. *Strong ones kept*: how much is left of associations above 0.4, on
+average and of the weakest. *AUC*: of three learners. These patients were among the tables of
+development.""",
+    patients_body,
+)
+
+NOTES = {
+    "covtype": "29,641 rows sampled from 581,012",
+    "credit": "all frauds, 2,843 sampled others",
+}
+
+
+def papers_body() -> str:
+    rows = []
+    for name, published in PUBLISHED.items():
+        found = result(f"tabular_{name}_papers")
+        merf = [max(both) for both in zip(published["merf"], published["merf again"], strict=True)]
+        labels, scores = (
+            (["roc_auc_hard", "pr_auc_hard"], ["roc_auc", "pr_auc"])
+            if len(merf) == 2
+            else (["f1_weighted"], ["roc_auc"])
+        )
+        ours = [" / ".join(digits(found["pairs"], *keys, of=3)) for keys in (labels, scores)]
+        theirs = [" / ".join(f"{each:.3f}" for each in pair) for pair in (merf, published["hp"])]
+        rows.append([name + mark("pairs", found), *ours, *theirs, f"{found['rows']['train']:,}",
+                     str(len(found["runs"])), NOTES.get(name, "")])  # fmt: skip
+    return table(
+        ["table", "labels", "scores", "DP-MERF", "DP-HP", "rows", "seeds", "note"], rows
+    )  # fmt: skip
+
+
+PAPERS = Section(
+    "The papers' tables",
+    "tabular.py papers",
+    """\
+`pairs` beside published figures: replace-one, epsilon = 1, mean over the papers' twelve
+classifiers, at most 20,000 synthetic training rows. Majority classes are thinned out as the papers
+did, in training and test rows alike. *Labels*: ROC and PRC (average precision) of predicted labels,
+or weighted F1, which is what was published. *Scores*: the same areas of the classifiers' scores;
+with several classes, the mean one-against-rest ROC. These runs put three fits together, and are
+from before columns were smoothed and linked.
+
+DP-MERF: the better of Harder et al. (2021) and its repetition in Vinaroz et al. (2022). DP-HP:
+Vinaroz et al. (2022), who kept less of the largest class of census, credit and intrusion, which
+raises PRC. Their PRC of epileptic and isolet (0.498 at ROC 0.572 with a fifth of positives) is
+above what average precision can reach at that ROC without such thinning.""",
+    papers_body,
+)
+
+
+def speed_body() -> str:
+    found, aims = result("tabular_speed"), {"adult": "20 s, 1 GB", "census": "120 s"}
+    rows = [
+        [name + mark("pairs", found), f"{run['rows']:,}", f"{run['seconds']} s",
+         f"{run['peak_megabytes']} MB", aim]
+        for name, aim in aims.items()
+        if (run := found[name])
+    ]  # fmt: skip
+    return table(["table", "rows", "time", "memory", "aim"], rows)
+
+
+SPEED = Section(
+    "Time of a whole job",
+    "tabular.py speed",
+    "`pairs`, parquet in, csv out. Memory is the peak of the process, with the data that the "
+    "script itself holds.",
+    speed_body,
+)
 
 
 if __name__ == "__main__":
