@@ -10,7 +10,12 @@ from torch import Tensor, nn
 
 from sfumato.classify.network import network
 from sfumato.modelling.network_learner import total_loss
-from sfumato.privacy.gradients import clipped_gradients, clipped_sum_of, per_example_gradients
+from sfumato.privacy.gradients import (
+    clip_factors,
+    clipped_gradients,
+    clipped_sum_of,
+    per_example_gradients,
+)
 
 
 def norm(parts: list[Tensor]) -> float:
@@ -90,6 +95,11 @@ def test_a_row_without_a_gradient_leaves_the_others_alone(bad: float) -> None:
         alone = clipped_gradients(module, total_loss, spoilt[2:3], y[2:3], 1.0)
         for total, left, right in zip(found, kept, alone, strict=True):
             assert torch.allclose(total, left + right, atol=1e-5)
+
+
+def test_gradients_that_are_not_finite_or_beyond_all_reason_count_for_nothing() -> None:
+    squares = torch.tensor([1e61, math.inf, math.nan], dtype=torch.float64)
+    assert clip_factors(squares, 1.0).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_written_out_gradients_of_any_size_are_clipped() -> None:

@@ -113,6 +113,20 @@ def test_one_unit_moves_the_counts_by_no_more_than_is_paid_for(most: int) -> Non
         assert all(counted[0][value] <= most for value in alone)
 
 
+def test_a_replaced_unit_moves_the_counts_by_no_more_than_is_paid_for() -> None:
+    """One that had one value has another: two counts move."""
+    budget = Budget(epsilon=1, relation=Relation.REPLACE_ONE)
+    reach = Selection("zip", 1e-9).plan("values", budget, 0.05).sensitivity
+    counted = [
+        EncodedTable(
+            pa.table({"who": [1, 2], "zip": [value, "01"]}), TableCodec(SCHEMA)
+        ).counted_values("zip")
+        for value in ("02", "03")
+    ]
+    gap = [counted[0][value] - counted[1][value] for value in ("01", "02", "03")]
+    assert 1 < math.hypot(*gap) <= reach
+
+
 def test_values_are_counted_as_they_are_spelt_in_their_row_alone() -> None:
     table = pa.table({"who": list(range(6)), "zip": [" 01", "01", None, "NA", "1.0", "1"]})
     found = EncodedTable(table, TableCodec(SCHEMA)).counted_values("zip")

@@ -336,3 +336,31 @@ def test_lengths_of_more_numbers_are_refused() -> None:
     for measure in (squared_lengths, on_grid, lambda rows: shortened(rows, 0.5)):
         with pytest.raises(SfumatoError, match="more than 8,192 numbers"):
             measure(rows)
+
+
+class Constant(Statistic):
+    """The same number for each row: exchanging a row for another moves nothing."""
+
+    dim = 1
+    largest_entry = 1
+
+    def sensitivity(self, relation: Relation) -> float:
+        return 1.0 if relation is Relation.ADD_REMOVE else 0.0
+
+    def sum(self, batch: Batch) -> np.ndarray:
+        return np.array([len(batch)])
+
+    def resolutions(self) -> tuple:
+        return ()
+
+    def describe(self) -> dict:
+        return {}
+
+
+def test_a_row_that_is_replaced_by_one_of_another_class_moves_two_blocks() -> None:
+    parts = PerClass(Constant(), column=0, classes=2)
+    one, other = (
+        Batch(np.array([[label]], np.int32), np.empty((1, 0), np.float32)) for label in (0, 1)
+    )
+    moved = np.linalg.norm(parts.sum(one) - parts.sum(other))
+    assert 1 < moved <= parts.sensitivity(Relation.REPLACE_ONE)
