@@ -9,7 +9,7 @@ from sfumato.methods.pairs.link_fit import choose_links, fit_odds, with_links
 from sfumato.methods.pairs.links import Link
 from sfumato.methods.pairs.mixture import Mixture
 from sfumato.methods.pairs.noisy_tables import NoisyTables
-from sfumato.methods.pairs.relations import Relation, find_relations
+from sfumato.methods.pairs.relations import ColumnPair, find_relations
 
 
 def test_odds_give_the_table_and_keep_the_components_margins() -> None:
@@ -29,7 +29,7 @@ def test_odds_give_the_table_and_keep_the_components_margins() -> None:
 def test_links_are_a_forest_of_the_strongest_with_parents_first() -> None:
     evidence = {(0, 1): 9.0, (1, 2): 8.0, (0, 2): 7.0, (2, 3): 6.0, (4, 5): 5.0, (3, 4): -0.5}
     one = np.ones((1, 1))
-    found = choose_links({pair: Relation(e, one, one, 1.0, 0.0) for pair, e in evidence.items()})
+    found = choose_links({pair: ColumnPair(e, one, one, 1.0, 0.0) for pair, e in evidence.items()})
     assert sorted(map(sorted, found)) == [[0, 1], [1, 2], [2, 3], [4, 5]]
     children = [child for _, child in found]
     assert len(set(children)) == 4
