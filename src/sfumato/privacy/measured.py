@@ -162,7 +162,7 @@ def asked_by_method(promised: Guarantee) -> list[Spend]:
 def mu_of(spends: Sequence[Spend]) -> float:
     """Give the parameter of the Gaussian mechanism that releases are together.
 
-    >>> mu_of([Spend(name="a", dim=1, sensitivity=n, sigma=1) for n in (3, 4)])
+    >>> round(mu_of([Spend(name="a", dim=1, sensitivity=n, sigma=1) for n in (3, 4)]), 6)
     5.0
     """
     return math.sqrt(2 * math.fsum(spend.rho for spend in spends))
