@@ -45,7 +45,7 @@ class Sources:
         """Run tests on this copy, until one fails."""
         command = [
             sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "-p",
-            "no:cacheprovider", "--hypothesis-profile=mutants", *tests,
+            "no:cacheprovider", "--hypothesis-profile=mutants", "-m", "not slow", *tests,
         ]  # fmt: skip
         environment = {**os.environ, "PYTHONPATH": str(self.folder), "OMP_NUM_THREADS": "1"}
         return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -122,6 +122,7 @@ def steps_of(ledger: Ledger, work: Callable[[], object]) -> int:
     return steps
 
 
+@pytest.mark.slow
 def test_a_spend_costs_no_more_after_many_others() -> None:
     costs = []
     for earlier in (10, 3000):
