@@ -20,6 +20,7 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).parents[1]
 PASSED, FAILED = 0, 1  # what pytest ends with
+LONGEST = 60  # seconds
 LATER = 10**9  # seconds: so that no compiled file can be taken for that of a mutant
 
 
@@ -41,14 +42,18 @@ class Sources:
         self.folder = folder
         shutil.copytree(ROOT / "src", folder, ignore=shutil.ignore_patterns("__pycache__"))
 
-    def tested(self, tests: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def tested(
+        self, tests: Sequence[str], seconds: int = LONGEST
+    ) -> subprocess.CompletedProcess[str]:
         """Run tests on this copy, until one fails."""
         command = [
             sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "-p",
             "no:cacheprovider", "--hypothesis-profile=mutants", "-m", "not slow", *tests,
         ]  # fmt: skip
         environment = {**os.environ, "PYTHONPATH": str(self.folder), "OMP_NUM_THREADS": "1"}
-        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        return subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=seconds
+        )
 
     def survives(self, mutant: Mutant) -> str:
         """Say what is wrong if the tests do not fail for this mutant; nothing if they do."""
@@ -60,6 +65,8 @@ class Sources:
             path.write_text(text.replace(mutant.old, mutant.new))
             os.utime(path, (times.st_atime, times.st_mtime + LATER))
             run = self.tested(mutant.tests)
+        except subprocess.TimeoutExpired:
+            return ""  # tests that never end are noticed, too
         finally:
             path.write_text(text)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -83,7 +90,9 @@ def main(wanted: Sequence[str]) -> int:
     workers = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as folder:
         copies = [Sources(Path(folder) / f"src-{number}") for number in range(workers)]
-        healthy = copies[0].tested(sorted({test for mutant in mutants for test in mutant.tests}))
+        healthy = copies[0].tested(
+            sorted({test for mutant in mutants for test in mutant.tests}), 900
+        )
         if healthy.returncode != PASSED:
             print(healthy.stdout[-4000:], "\nthe tests fail without any mutant")
             return 1
