@@ -68,6 +68,14 @@ def test_wide_integers_share_cells_of_whole_numbers() -> None:
     assert len(set(decoded.tolist())) > 50
 
 
+def test_numbers_beyond_the_bounds_are_brought_to_them_before_anything_is_made_of_them() -> None:
+    """Also before they are compared with other columns, as constraints do."""
+    code = code_of(Numeric(low=0, high=9, integer=True))
+    cells, unit = code.encode(pa.array([-5, 4, 99]))
+    assert (cells.min(), cells.max(), unit.min(), unit.max()) == (0, code.size - 1, 0.0, 1.0)
+    assert code.settled(pa.array([-5, 4, 99])).tolist() == [0.0, 4.0, 9.0]
+
+
 @pytest.mark.parametrize(
     ("column", "values", "expected"),
     [

@@ -18,6 +18,7 @@ from sfumato.certificate import certificate_text
 from sfumato.data import workers
 from sfumato.data.rows import EncodedTable, encoded_rows
 from sfumato.data.table_codec import TableCodec
+from sfumato.data.unit_limit import unit_names
 from sfumato.errors import SfumatoError
 from sfumato.schema import Categorical, Identifier, Numeric, Schema
 
@@ -118,6 +119,12 @@ def test_values_are_counted_in_the_rows_that_are_used(tmp_path: Path) -> None:
             codes = Counter("abc"[code] for batch in rows for code in batch.codes[:, 0])
             assert rows.counted_values("what") == codes
             rows.close()
+
+
+def test_texts_that_stand_for_missing_name_no_unit() -> None:
+    assert unit_names(pa.array(["NA", "", " ", "nan", None, "ann"])).to_pylist() == [
+        None, None, None, None, None, "ann",
+    ]  # fmt: skip
 
 
 def test_moments_cannot_name_units() -> None:

@@ -19,11 +19,13 @@ from sfumato.data.table_codec import TableCodec
 from sfumato.errors import SfumatoError
 from sfumato.methods.pairs.method import Pairs
 from sfumato.privacy import wall
-from sfumato.privacy.budget import Budget
+from sfumato.privacy.budget import Budget, Spend
 from sfumato.privacy.curator import Curator
 from sfumato.privacy.gate import Gate
 from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.purse import Purse
 from sfumato.privacy.run import Run
+from sfumato.privacy.search_budget import SearchBudget
 from sfumato.schema import Boolean, Categorical, Identifier, Numeric, Schema
 from support import SCHEMA, coded, count_statistic, people
 
@@ -62,6 +64,19 @@ def test_what_a_run_has_reserved_is_not_there_for_others_until_it_ends() -> None
     first.close()
     assert ledger.reservations() == []
     second.release("part", count_statistic(), 0.1)
+
+
+def test_a_payment_for_something_else_is_not_used_for_a_question() -> None:
+    """Nor one whose answer was seen: a crash came before an answer only where there is none."""
+    ledger = Ledger(":memory:")
+    purse = Purse(BUDGET, SearchBudget(), Run(ledger=ledger, dataset="d"), "row")
+    paid, other = (Spend(name="counts", dim=4, sensitivity=1, sigma=sigma) for sigma in (50.0, 5.0))
+    number = purse.pay(paid, "question", "run")
+    assert purse.unanswered("question", paid) == number
+    assert purse.unanswered("question", other) is None
+    assert purse.unanswered("another", paid) is None
+    ledger.answered(number, "digest")
+    assert purse.unanswered("question", paid) is None
 
 
 def test_one_reservation_takes_the_place_of_another_or_leaves_it() -> None:
