@@ -41,8 +41,8 @@ from sfumato.privacy.budget import Budget, Relation
 from sfumato.privacy.doubts import doubts
 from sfumato.privacy.gate import Gate
 from sfumato.privacy.run import Run
-from sfumato.progress import Progress
 from sfumato.schema import Schema
+from sfumato.storage import check_folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,17 +123,19 @@ class Paid:
         """Give what is to be read."""
         return private_data(text, self.dataset, self.engine)
 
-    def run(self, text: str, output: Path | None, progress: Progress) -> Run:
-        """Make the run."""
+    def run(self, text: str, output: Path | None) -> Run:
+        """Make the run; what is wrong with its ledger or its folder is said."""
+        folder = self.folder(output)
+        if folder is not None:
+            check_folder(folder)
         return Run(
             ledger=open_ledger(self.ledger),
             dataset=self.dataset or spark_name(text, self.engine),
-            folder=self.folder(output),
+            folder=folder,
             pay_again=self.pay_again,
             use_saved=self.use_saved,
             gate=Gate.of(self.misfit, self.misfit_budget),
             workers=self.workers,
-            progress=progress,
         )
 
 

@@ -21,7 +21,7 @@ from sfumato.cli.options import (
     Report,
     with_csv,
 )
-from sfumato.cli.synthesis import fit_and_save, show
+from sfumato.cli.synthesis import ModelFiles, fit_and_save, show
 from sfumato.errors import SfumatoError
 
 app = typer.Typer(
@@ -47,12 +47,14 @@ def train(
     """Train on private data and save the model, which may be shared."""
     from sfumato.classify.base import Classifier
 
+    outputs = ModelFiles(output, report, force)
+    outputs.refuse([data, asked.schema, *paid.files(output)])
     public = asked.public()
     method = asked.method_for("locally-linear", asked.seed)
     if not isinstance(method, Classifier):
         raise SfumatoError(f"{method.name} is no classifier: use sfumato fit")
     method.learner(method.space(public))  # what is missing is said before a row is read
-    fit_and_save(method, data, public, asked, paid, output, report, force, quiet)
+    fit_and_save(method, data, public, asked, paid, outputs, quiet)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import file_digest
 from pathlib import Path
@@ -69,11 +70,12 @@ def synth(
     public = asked.public()
     if place is None and public.images:
         raise SfumatoError("images cannot be written to the standard output: name a file")
+    chosen, budget = asked.method_for(default_method(public), asked.seed), asked.budget()
+    run = paid.run(data, file)
     with progress_display(quiet) as progress, alone(file, progress):
         made = synthesize(
-            paid.data(data), public, asked.budget(),
-            method=asked.method_for(default_method(public), asked.seed), output=place, rows=rows,
-            seed=asked.seed, run=paid.run(data, file, progress),
+            paid.data(data), public, budget, method=chosen, output=place, rows=rows,
+            seed=asked.seed, run=replace(run, progress=progress),
         )  # fmt: skip
         if place is None:
             print_rows(made.data, public)
@@ -100,9 +102,27 @@ def fit(
     """Fit a model to private data and save it; sample from it at no further cost."""
     from sfumato.synthesis import default_method
 
+    outputs = ModelFiles(output, report, force)
+    outputs.refuse([data, asked.schema, *paid.files(output)])
     public = asked.public()
     method = asked.method_for(default_method(public), asked.seed)
-    fit_and_save(method, data, public, asked, paid, output, report, force, quiet)
+    fit_and_save(method, data, public, asked, paid, outputs, quiet)
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """Where a model and its certificate are written."""
+
+    model: Path
+    report: Path | None
+    force: bool
+
+    def refuse(self, inputs: Sequence[Any]) -> None:
+        """Refuse files that cannot be written, before anything else is done."""
+        from sfumato.storage import refuse_overwriting
+
+        outputs = {"--output": self.model, "--report": self.report}
+        refuse_overwriting(outputs, inputs, self.force)
 
 
 def fit_and_save(
@@ -111,22 +131,18 @@ def fit_and_save(
     public: Schema,
     asked: Asked,
     paid: Paid,
-    output: Path,
-    report: Path | None,
-    force: bool,
+    outputs: ModelFiles,
     quiet: bool,
 ) -> None:
     """Fit a method of any kind, save the model, and show what it promises."""
     from sfumato.cli.console import progress_display
-    from sfumato.storage import refuse_overwriting
 
-    inputs = [data, asked.schema, *paid.files(output)]
-    refuse_overwriting({"--output": output, "--report": report}, inputs, force)
+    output, budget = outputs.model, asked.budget()
+    run = paid.run(data, output)
     with progress_display(quiet) as progress, alone(output, progress):
-        run = paid.run(data, output, progress)
-        fitted = method.fit(paid.data(data), public, asked.budget(), run)
+        fitted = method.fit(paid.data(data), public, budget, replace(run, progress=progress))
         fitted.save(output)
-    write_certificate(fitted, report, output.name, model=output)
+    write_certificate(fitted, outputs.report, output.name, model=output)
     if not quiet:
         print_guarantee(fitted)
     print(output)
